@@ -1,0 +1,81 @@
+# The commands of the project. `make run` needs Python 3.11 or newer with its venv module, nothing else;
+# `make test` sets up everything that it needs, system packages included where it may install them.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+# All paths are relative, so that the folder of the clone may have any name, also one with spaces.
+PYTHON := .venv/bin/python
+PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet
+STEP := @printf '\n==> %s\n'
+
+.PHONY: help
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+.PHONY: run
+run: .venv/installed ## Install webqueue into .venv and start the demo
+	@.venv/bin/webqueue demo
+
+.PHONY: test
+test: system-packages .venv/developing lint ## Set everything up, then lint, types, layers and all rings of tests
+	$(STEP) 'Unit tests'
+	@$(PYTHON) -m pytest tests/unit
+	$(STEP) 'Integration tests'
+	@$(PYTHON) -m pytest tests/integration
+	$(STEP) 'Acceptance tests'
+	@$(PYTHON) -m pytest tests/acceptance
+	$(STEP) 'Browser tests'
+	@$(PYTHON) -m pytest tests/browser
+	$(STEP) 'All checks passed'
+
+.PHONY: lint
+lint: .venv/developing ## Check style, types and layers
+	$(STEP) 'Style: ruff check'
+	@$(PYTHON) -m ruff check
+	$(STEP) 'Format: ruff format'
+	@$(PYTHON) -m ruff format --check
+	$(STEP) 'Types: mypy'
+	@$(PYTHON) -m mypy
+	$(STEP) 'Layers: import-linter'
+	@.venv/bin/lint-imports
+
+.PHONY: unit
+unit: .venv/developing ## Run the unit tests alone
+	$(STEP) 'Unit tests'
+	@$(PYTHON) -m pytest tests/unit
+
+.PHONY: format
+format: .venv/developing ## Format the code and repair what ruff can repair
+	@$(PYTHON) -m ruff format
+	@$(PYTHON) -m ruff check --fix
+
+.PHONY: clean
+clean: ## Remove the virtual environment and all caches (never the instance folder)
+	rm -rf .venv build dist webqueue.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .import_linter_cache
+	find webqueue tests -type d -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: system-packages
+system-packages:
+	$(STEP) 'System packages'
+	@scripts/system-packages
+
+# A file in .venv for each stage, so that a second run does nothing.
+.venv/created: scripts/create-venv
+	$(STEP) 'Virtual environment'
+	@scripts/create-venv .venv
+	@touch $@
+
+.venv/installed: .venv/created pyproject.toml constraints.txt
+	$(STEP) 'webqueue and what it needs'
+	@$(PIP) install --constraint constraints.txt --editable '.[postgres]'
+	@touch $@
+
+.venv/developing: .venv/installed
+	$(STEP) 'Development tools'
+	@$(PIP) install --constraint constraints.txt --group dev
+	@touch $@

@@ -1,0 +1,9 @@
+"""The database: engine, pragmas, short transactions, the writer lock of SQLite, and the wake-up of workers."""
+
+from __future__ import annotations
+
+from webqueue.database.engine import Database
+from webqueue.database.types import JSONData, Text, UTCDateTime
+from webqueue.database.wakeup import Wakeup, request_wakeup
+
+__all__ = ["Database", "JSONData", "Text", "UTCDateTime", "Wakeup", "request_wakeup"]

@@ -1,0 +1,3 @@
+"""Handlers: the protocol, the registry, and one module a kind."""
+
+from __future__ import annotations

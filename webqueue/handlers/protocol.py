@@ -1,0 +1,253 @@
+"""What a handler is, and the frozen context it gets (DESIGN section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from webqueue.outcomes import Checkpoint, Outcome
+
+
+class Parameters(BaseModel):
+    """Base of every handler's parameters; forms and API check against them, unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class HttpOptions:
+    """A site's HTTP settings."""
+
+    user_agent: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    proxy: str | None = None
+    verify_tls: bool = True
+    legacy_tls: bool = False
+    timeout_sec: float = 30.0
+
+
+@dataclass(frozen=True)
+class SiteView:
+    """The site of a job, as it was when the job started."""
+
+    code: str
+    base_url: str
+    adapter: str
+    timezone: str
+    rate_key: str
+    obey_robots: bool = True
+    http: HttpOptions = field(default_factory=HttpOptions)
+
+
+@dataclass(frozen=True)
+class TargetView:
+    """The target of a job, as it was when the job started; `interval_sec` is the one in force (seconds)."""
+
+    code: str
+    handler: str
+    params: Mapping[str, Any]
+    interval_sec: float
+    track_checkpoint: bool = True
+    max_runtime_sec: int = 14400
+
+
+@dataclass(frozen=True)
+class JobView:
+    """The job itself."""
+
+    id: str
+    seq: int
+    root_id: str
+    rate_key: str
+    source: str
+    force: bool
+    from_page: int
+    attempt_count: int
+    cooldown_retry_count: int
+
+    @property
+    def is_trial(self) -> bool:
+        """A `try` stores no document."""
+        return self.source == "try"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One HTTP request.
+
+    Attributes:
+        url: absolute URL.
+        headers: added to the site's own.
+        max_bytes: body size, after decompression, at which the response is refused.
+        total_sec: deadline of the whole exchange, from the connection to the last byte.
+        is_list_page: a 403 here is a block, on an article it may be one page only.
+    """
+
+    url: str
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    max_bytes: int = 20_000_000
+    total_sec: float = 120.0
+    is_list_page: bool = False
+
+
+@dataclass(frozen=True)
+class Response:
+    """The answer to a request, after redirects; `url` is the one that answered. Header names are lower case."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    elapsed_ms: int
+
+
+class FetchError(Exception):
+    """A request that got no usable answer; the text says what happened at which URL.
+
+    Attributes:
+        kind: `network`, `timeout`, `status`, `too_large`, `decoding`, `redirects`, `address`, `url`, `other_key`, `robots`.
+        status: HTTP status, where there was one.
+    """
+
+    def __init__(self, kind: str, url: str, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.url = url
+        self.status = status
+
+
+class BlockedError(Exception):
+    """The server said "too much" (HTTP 429 or 503); a handler lets it through, or returns `Blocked` for it.
+
+    Attributes:
+        reason: what was met.
+        retry_after: seconds the server asked for, already parsed and capped; None when it did not say.
+    """
+
+    def __init__(self, reason: str, url: str, retry_after: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.url = url
+        self.retry_after = retry_after
+
+
+class StopRequested(Exception):  # noqa: N818 - not an error: the run was asked to stop in the middle of a request
+    """The job was asked to stop while a request was under way or was waiting for its turn."""
+
+
+@dataclass(frozen=True)
+class DocumentDraft:
+    """A page or file as a handler found it.
+
+    Attributes:
+        url: its identity within the target.
+        text: the main text; versions are told apart by it, less what `ignore_selectors` match.
+        hashed_text: what the version is judged by, when it differs from `text`.
+        original: the bytes as they came, kept in the store.
+    """
+
+    url: str
+    title: str
+    text: str
+    published_at: datetime | None = None
+    hashed_text: str | None = None
+    original: bytes | None = None
+    content_type: str = "text/html"
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What `ctx.store` did: `new`, `changed` (a new version) or `unchanged`."""
+
+    what: str
+    document_id: int | None
+
+
+class Known:
+    """What `ctx.known(url)` answers; the constants are the three cases of DESIGN section 6, "Known pages"."""
+
+    NEW: ClassVar[str] = "new"
+    KNOWN: ClassVar[str] = "known"  # stored before the chain's first job began
+    IN_CHAIN: ClassVar[str] = "in_chain"  # stored by this chain: not fetched again, does not count as known
+
+
+class Context(Protocol):
+    """What a handler may use. It holds no session and no lease: every write goes through it, fenced."""
+
+    @property
+    def params(self) -> Any:
+        """The parameters, checked, as the handler's own model."""
+
+    @property
+    def job(self) -> JobView: ...
+    @property
+    def site(self) -> SiteView: ...
+    @property
+    def target(self) -> TargetView: ...
+    @property
+    def force(self) -> bool: ...
+    @property
+    def checkpoint_at_start(self) -> Checkpoint:
+        """The checkpoint from which this run resumes; page 0 at a first run."""
+
+    def should_stop(self) -> bool:
+        """Whether the job was cancelled, is out of time, lost its lease, or the process is stopping."""
+
+    def known(self, url: str) -> str:
+        """One of the constants of `Known`."""
+
+    def validators(self, url: str) -> Mapping[str, str]:
+        """`If-None-Match` and `If-Modified-Since` headers of the stored document, empty when there is none."""
+
+    def store(self, document: DocumentDraft) -> Stored:
+        """Store a document now; nothing is stored by a trial. Raises LeaseLostError."""
+
+    def seen(self, url: str) -> None:
+        """Note that a stored document was found unchanged (HTTP 304)."""
+
+    def fetch(self, request: Request) -> Response:
+        """Send one request, when it is this key's turn.
+
+        Checks the lease deadline, waits for the interval since the key's last request (P11), obeys robots.txt where
+        the site says so, follows redirects within the key's hosts, retries three times on connection errors, time-outs
+        and 5xx other than 503, and writes one line of evidence each.
+
+        Raises:
+            FetchError: no usable answer; statuses 4xx other than 429 are returned, not raised.
+            BlockedError: 429 or 503.
+            StopRequested: a stop was requested meanwhile.
+            LeaseLostError: the lease ended.
+        """
+
+    def progress(self, current: int | None = None, total: int | None = None, message: str = "") -> None:
+        """Show how far the run is."""
+
+    def page(self, number: int) -> None:
+        """Show which list page is being worked on (`current_page`)."""
+
+    def checkpoint(self, page: int, data: Mapping[str, Any] | None = None) -> None:
+        """Commit that list page `page` is completed. Raises LeaseLostError."""
+
+    def keep_page(self, name: str, body: bytes) -> str:
+        """Keep a copy of a page for the operator to look at; returns its name in the store."""
+
+    def log(self, message: str, level: str = "info") -> None:
+        """Add a line to the job's log."""
+
+
+class Handler(Protocol):
+    """The code that runs one kind of target."""
+
+    kind: ClassVar[str]
+    parameters: ClassVar[type[Parameters]]
+
+    def run(self, ctx: Context) -> Outcome:
+        """Do the work. Returned outcomes are the rule, an exception is a surprise and fails the job."""

@@ -1,0 +1,38 @@
+"""The tables, as plain SQLAlchemy 2 typed models."""
+
+from __future__ import annotations
+
+from webqueue.models.access import AuditEntry, Role, Token, User
+from webqueue.models.base import Base, StoredSetting
+from webqueue.models.deliveries import Delivery, DeliveryStatus
+from webqueue.models.documents import Document, DocumentState, DocumentVersion
+from webqueue.models.jobs import Job, JobLog, JobSource, JobStatus
+from webqueue.models.processes import Process
+from webqueue.models.rate_keys import IntervalChange, KeyEvent, RateKey, RateKeyStatus
+from webqueue.models.sites import RateGroupRow, Site, Target
+
+__all__ = [
+    "AuditEntry",
+    "Base",
+    "Delivery",
+    "DeliveryStatus",
+    "Document",
+    "DocumentState",
+    "DocumentVersion",
+    "IntervalChange",
+    "Job",
+    "JobLog",
+    "JobSource",
+    "JobStatus",
+    "KeyEvent",
+    "Process",
+    "RateGroupRow",
+    "RateKey",
+    "RateKeyStatus",
+    "Role",
+    "Site",
+    "StoredSetting",
+    "Target",
+    "Token",
+    "User",
+]

@@ -1,0 +1,67 @@
+"""Who may do what, and who did."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from webqueue.database import JSONData, Text
+from webqueue.models.base import Base
+
+
+class Role(StrEnum):
+    """Viewers read; operators run, cancel, retry, pause and lift; administrators change the rest."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+class User(Base):
+    __tablename__ = "users"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), unique=True)
+    password_hash: Mapped[str] = mapped_column(String(255))
+    role: Mapped[str] = mapped_column(String(15))
+    # Changing it ends every session of the user.
+    session_key: Mapped[str] = mapped_column(String(32))
+    theme: Mapped[str] = mapped_column(String(8), default="auto")
+    created_at: Mapped[datetime]
+    disabled_at: Mapped[datetime | None]
+    last_login_at: Mapped[datetime | None]
+
+
+class Token(Base):
+    """A bearer token of the API; only its hash is stored."""
+
+    __tablename__ = "tokens"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), unique=True)
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    role: Mapped[str] = mapped_column(String(15))
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class AuditEntry(Base):
+    """One change: who, what, before, after."""
+
+    __tablename__ = "audit"
+    __table_args__ = (Index("ix_audit_object", "object_kind", "object_name", "id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    at: Mapped[datetime]
+    by: Mapped[str] = mapped_column(String(128))
+    action: Mapped[str] = mapped_column(String(64))
+    object_kind: Mapped[str] = mapped_column(String(32))
+    object_name: Mapped[str] = mapped_column(Text)
+    before: Mapped[dict[str, Any] | None] = mapped_column(JSONData)
+    after: Mapped[dict[str, Any] | None] = mapped_column(JSONData)

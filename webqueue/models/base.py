@@ -1,0 +1,40 @@
+"""The declarative base, and the small table of stored settings and flags."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import MetaData, String
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from webqueue.database import JSONData, UTCDateTime
+
+# Names of constraints are the same on both databases, so that migrations can name them.
+NAMING = {
+    "ix": "ix_%(column_0_label)s",
+    "uq": "uq_%(table_name)s_%(column_0_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+}
+CODE_LENGTH = 64
+KEY_LENGTH = 255
+
+
+class Base(DeclarativeBase):
+    """Every table of webqueue."""
+
+    metadata = MetaData(naming_convention=NAMING)
+    type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: UTCDateTime}
+
+
+class StoredSetting(Base):
+    """A setting or flag that every process reads: `paused_all`, `session_secret`, ..."""
+
+    __tablename__ = "settings"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    value: Mapped[Any] = mapped_column(JSONData)
+    changed_at: Mapped[datetime]
+    changed_by: Mapped[str] = mapped_column(String(128), default="")

@@ -1,0 +1,80 @@
+"""Settings from the environment (`WEBQUEUE_…`) and from an optional file `webqueue.env` in the instance folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import AliasChoices, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from webqueue.errors import InvalidInputError, Problem
+
+
+class Settings(BaseSettings):
+    """One field a setting; every one is documented in docs/reference/settings.md (a test compares)."""
+
+    model_config = SettingsConfigDict(env_prefix="WEBQUEUE_", extra="ignore", frozen=True, populate_by_name=True)
+
+    instance_path: Path = Field(Path("instance"), description="Folder of the SQLite file, locks, and evidence.")
+    database_url: str | None = Field(None, description="SQLAlchemy URL; the default is SQLite in the instance folder.")
+    store_url: str | None = Field(None, description="fsspec URL of the store of originals; default: a folder there.")
+    sqlite_synchronous: Literal["FULL", "NORMAL"] = Field("FULL", description="SQLite's synchronous mode.")
+    threads: int = Field(8, ge=1, le=256, description="Worker threads of one process.")
+    web_threads: int = Field(8, ge=1, le=256, description="Threads of the web server.")
+    allow_private_addresses: bool = Field(
+        False, description="Let crawls reach loopback, private and link-local addresses."
+    )
+    host_cooldown_delay_sec: int = Field(
+        600,
+        ge=0,
+        le=86400,
+        validation_alias=AliasChoices(
+            "WEBQUEUE_HOST_COOLDOWN_DELAY_SEC", "TASK_QUEUE_HOST_COOLDOWN_DELAY_SEC"
+        ),
+        description="Seconds that a key cools down after a block when nothing longer was asked for.",
+    )
+    cooldown_auto_retry_max: int = Field(
+        12,
+        ge=0,
+        le=1000,
+        validation_alias=AliasChoices(
+            "WEBQUEUE_COOLDOWN_AUTO_RETRY_MAX", "TASK_QUEUE_COOLDOWN_AUTO_RETRY_MAX"
+        ),
+        description="Automatic retries of a job after blocks.",
+    )
+    user_agent: str | None = Field(None, description="User agent of crawls; should name a contact.")
+    stop_grace_sec: float = Field(8.0, ge=0, le=300, description="Seconds that handlers get to stop in.")
+    log_json: bool = Field(False, description="Log JSON lines instead of text.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged.")
+    trusted_hosts: str = Field("", description="Comma-separated host names the admin answers to; empty = any.")
+
+    @property
+    def url(self) -> str:
+        """The database's URL."""
+        return self.database_url or f"sqlite:///{self.instance_path / 'webqueue.sqlite3'}"
+
+    @property
+    def store(self) -> str:
+        """The store's fsspec URL."""
+        return self.store_url or str(self.instance_path / "store")
+
+
+def load(**overrides: object) -> Settings:
+    """Read the settings: arguments first, then the environment, then `webqueue.env` in the instance folder.
+
+    Raises:
+        InvalidInputError: a value cannot be used; it names the variable.
+    """
+    instance = Path(str(overrides.get("instance_path") or os.environ.get("WEBQUEUE_INSTANCE_PATH") or "instance"))
+    overrides["instance_path"] = instance.absolute()
+    try:
+        return Settings(_env_file=instance / "webqueue.env", **overrides)  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise InvalidInputError(
+            [
+                Problem("WEBQUEUE_" + str(detail["loc"][0]).upper().removeprefix("WEBQUEUE_"), detail["msg"])
+                for detail in error.errors()
+            ]
+        ) from None

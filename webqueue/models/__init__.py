@@ -7,6 +7,7 @@ from webqueue.models.base import Base, StoredSetting
 from webqueue.models.deliveries import Delivery, DeliveryStatus
 from webqueue.models.documents import Document, DocumentState, DocumentVersion
 from webqueue.models.jobs import Job, JobLog, JobSource, JobStatus
+from webqueue.models.login_attempts import LoginAttempt
 from webqueue.models.processes import Process
 from webqueue.models.rate_keys import IntervalChange, KeyEvent, RateKey, RateKeyStatus
 from webqueue.models.sites import RateGroupRow, Site, Target
@@ -25,6 +26,7 @@ __all__ = [
     "JobSource",
     "JobStatus",
     "KeyEvent",
+    "LoginAttempt",
     "Process",
     "RateGroupRow",
     "RateKey",

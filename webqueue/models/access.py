@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Index, String
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from webqueue.database import JSONData, Text
 from webqueue.models.base import Base
@@ -65,3 +65,27 @@ class AuditEntry(Base):
     object_name: Mapped[str] = mapped_column(Text)
     before: Mapped[dict[str, Any] | None] = mapped_column(JSONData)
     after: Mapped[dict[str, Any] | None] = mapped_column(JSONData)
+
+    @classmethod
+    def record(
+        cls,
+        session: Session,
+        *,
+        at: datetime,
+        by: str,
+        action: str,
+        kind: str,
+        name: str,
+        before: dict[str, Any] | None = None,
+        after: dict[str, Any] | None = None,
+    ) -> None:
+        """Write one change down, in the transaction that makes it; the caller has masked the secrets.
+
+        Args:
+            by: the user's name, or `token:NAME`.
+            action: `created`, `changed`, `deleted`, ...
+            kind: of the object: `site`, `target`, `rate_group`, `user`, `token`.
+        """
+        session.add(
+            cls(at=at, by=by, action=action, object_kind=kind, object_name=name, before=before, after=after)
+        )

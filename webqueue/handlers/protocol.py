@@ -150,6 +150,7 @@ class DocumentDraft:
         text: the main text; versions are told apart by it, less what `ignore_selectors` match.
         hashed_text: what the version is judged by, when it differs from `text`.
         original: the bytes as they came, kept in the store.
+        aliases: other URLs that led to it; they are known from then on.
     """
 
     url: str
@@ -161,6 +162,7 @@ class DocumentDraft:
     content_type: str = "text/html"
     etag: str | None = None
     last_modified: str | None = None
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,9 @@ class Context(Protocol):
 
     def seen(self, url: str) -> None:
         """Note that a stored document was found unchanged (HTTP 304)."""
+
+    def missing(self, url: str) -> None:
+        """Note that a stored document's page answered 404 or 410; the second time in a row marks it gone."""
 
     def fetch(self, request: Request) -> Response:
         """Send one request, when it is this key's turn.

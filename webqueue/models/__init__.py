@@ -5,7 +5,7 @@ from __future__ import annotations
 from webqueue.models.access import AuditEntry, Role, Token, User
 from webqueue.models.base import Base, StoredSetting
 from webqueue.models.deliveries import Delivery, DeliveryStatus
-from webqueue.models.documents import Document, DocumentState, DocumentVersion
+from webqueue.models.documents import Document, DocumentAlias, DocumentState, DocumentVersion
 from webqueue.models.jobs import Job, JobLog, JobSource, JobStatus
 from webqueue.models.login_attempts import LoginAttempt
 from webqueue.models.processes import Process
@@ -18,6 +18,7 @@ __all__ = [
     "Delivery",
     "DeliveryStatus",
     "Document",
+    "DocumentAlias",
     "DocumentState",
     "DocumentVersion",
     "IntervalChange",

@@ -68,3 +68,17 @@ class DocumentVersion(Base):
     text: Mapped[str] = deferred(mapped_column(Text, default=""))
     content_hash: Mapped[str] = mapped_column(String(64))
     original: Mapped[str | None] = mapped_column(String(255))
+
+
+class DocumentAlias(Base):
+    """Another URL under which a list linked to a document, so that its link is known the next time.
+
+    A page may name its address itself (rel=canonical); the document then has that one, and the link's is kept here.
+    """
+
+    __tablename__ = "document_aliases"
+    __table_args__ = (Index("ix_document_aliases_document_id", "document_id"),)
+
+    target_code: Mapped[str] = mapped_column(ForeignKey("targets.code"), primary_key=True)
+    url_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    document_id: Mapped[int] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
 from webqueue import logs
+from webqueue.database.sockets import WakeupSockets
 from webqueue.database.wakeup import CHANNEL, Wakeup, wakeup_requested
 
 log = logs.get(__name__)
@@ -47,6 +49,9 @@ class Database:
         self.instance_path = instance_path
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         self.wakeup = Wakeup()
+        # Names this process in what it tells the others, which it need not hear itself.
+        self.sender = secrets.token_hex(4)
+        self.sockets: WakeupSockets | None = None
         self._writer = threading.Lock()
         self._writing = threading.local()
         self._notifiers: list[Callable[[], None]] = []
@@ -56,6 +61,8 @@ class Database:
             self.engine = self._sqlite_engine(BUSY_TIMEOUT_MS, synchronous)
             self._heartbeat_engine = self._sqlite_engine(HEARTBEAT_BUSY_TIMEOUT_MS, synchronous)
             self._set_wal()
+            self.sockets = WakeupSockets(instance_path / "workers")
+            self.add_notifier(self.sockets.notify)
         else:
             self.engine = self._postgresql_engine(pool_size)
             self._heartbeat_engine = self._postgresql_engine(2)
@@ -144,7 +151,7 @@ class Database:
             wakes = wakeup_requested(session)
             if wakes and not self.is_sqlite:
                 # Delivered by the server at commit, never when the transaction is rolled back.
-                session.execute(text("SELECT pg_notify(:channel, '')"), {"channel": CHANNEL})
+                session.execute(text("SELECT pg_notify(:channel, :sender)"), {"channel": CHANNEL, "sender": self.sender})
             session.commit()
         if wakes:
             self.wakeup.announce()

@@ -76,6 +76,21 @@ class Job(ModelWithQueue, Base):
         Index("ix_jobs_status_seq", "status", "seq"),
         Index("ix_jobs_rate_key_seq", "rate_key", "seq"),
         Index("ix_jobs_finished", "finished_at", "status"),
+        # The last runs of a key or target, for the strips: however many queued jobs are newer.
+        Index(
+            "ix_jobs_key_finished",
+            "rate_key",
+            "finished_at",
+            sqlite_where=text("finished_at IS NOT NULL"),
+            postgresql_where=text("finished_at IS NOT NULL"),
+        ),
+        Index(
+            "ix_jobs_target_finished",
+            "target_code",
+            "finished_at",
+            sqlite_where=text("finished_at IS NOT NULL"),
+            postgresql_where=text("finished_at IS NOT NULL"),
+        ),
         Index("ix_jobs_root", "root_id", "seq"),
         {"sqlite_autoincrement": True},  # a number is never given twice, also after the newest job was deleted
     )
@@ -101,7 +116,7 @@ class Job(ModelWithQueue, Base):
     tick: Mapped[datetime | None]
 
     due_at: Mapped[datetime]
-    retry_at: Mapped[datetime | None]
+    retry_at: Mapped[datetime | None] = mapped_column()
     enqueued_at: Mapped[datetime]
     # The start of the present run, cleared by a recovery; `began_at` is the first start and stays.
     started_at: Mapped[datetime | None]

@@ -1,0 +1,113 @@
+"""What pages and API read: frozen dataclasses, and functions that take a session. Nothing here writes.
+
+Every function is bounded and runs on indexes; a page needs a fixed number of statements, however many rows it shows.
+"""
+
+from __future__ import annotations
+
+from webqueue.queries.changes import job_version, state_version
+from webqueue.queries.documents import (
+    DocumentDetail,
+    DocumentFilter,
+    DocumentRow,
+    DocumentVersionRow,
+    get_document,
+    list_documents,
+)
+from webqueue.queries.jobs import (
+    JOB_STATUSES,
+    JobFilter,
+    JobRow,
+    Progress,
+    chain,
+    get_job,
+    list_jobs,
+    list_key_queue,
+    running_jobs,
+)
+from webqueue.queries.logs import LogLine, LogPage, job_log, job_log_tail
+from webqueue.queries.overview import (
+    Counts,
+    FailureGroup,
+    NextRun,
+    attention_jobs,
+    counts,
+    failures,
+    next_runs,
+)
+from webqueue.queries.paging import MAX_LIMIT, Page
+from webqueue.queries.rate_keys import (
+    KeyEventRow,
+    NotBefore,
+    RateKeyRow,
+    get_rate_key,
+    key_events,
+    list_rate_keys,
+)
+from webqueue.queries.runs import JobRef, Run
+from webqueue.queries.site_keys import resolve_url, sites_by_key
+from webqueue.queries.status import ProcessRow, Status, get_status
+from webqueue.queries.targets import (
+    SiteRow,
+    TargetFilter,
+    TargetRow,
+    get_site,
+    get_target,
+    list_sites,
+    list_targets,
+)
+from webqueue.queries.waiting import Waiting
+
+__all__ = [
+    "JOB_STATUSES",
+    "MAX_LIMIT",
+    "Counts",
+    "DocumentDetail",
+    "DocumentFilter",
+    "DocumentRow",
+    "DocumentVersionRow",
+    "FailureGroup",
+    "JobFilter",
+    "JobRef",
+    "JobRow",
+    "KeyEventRow",
+    "LogLine",
+    "LogPage",
+    "NextRun",
+    "NotBefore",
+    "Page",
+    "ProcessRow",
+    "Progress",
+    "RateKeyRow",
+    "Run",
+    "SiteRow",
+    "Status",
+    "TargetFilter",
+    "TargetRow",
+    "Waiting",
+    "attention_jobs",
+    "chain",
+    "counts",
+    "failures",
+    "get_document",
+    "get_job",
+    "get_rate_key",
+    "get_site",
+    "get_status",
+    "get_target",
+    "job_log",
+    "job_log_tail",
+    "job_version",
+    "key_events",
+    "list_documents",
+    "list_jobs",
+    "list_key_queue",
+    "list_rate_keys",
+    "list_sites",
+    "list_targets",
+    "next_runs",
+    "resolve_url",
+    "running_jobs",
+    "sites_by_key",
+    "state_version",
+]

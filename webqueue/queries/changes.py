@@ -1,0 +1,62 @@
+"""Versions of what a page shows: the same version means that nothing changed, and a poll answers 204."""
+
+from __future__ import annotations
+
+import hashlib
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from webqueue import clock
+from webqueue.models import Job, JobLog, Process, RateKey, StoredSetting, Target
+from webqueue.queries.runs import RUNNING
+from webqueue.queries.waiting import alive_after
+
+
+def state_version(session: Session) -> str:
+    """The version of everything that jobs, keys and targets do: one statement of indexed reads.
+
+    Every verb settles its rate key, so the newest change of a key tells of starts, ends, moves and pauses; running jobs
+    are added with their progress, and what changes by the mere passing of time (a cooldown, a silent worker).
+    """
+    now = clock.now(session)
+    running = select(
+        func.count(),
+        func.max(Job.modified_at),
+        func.sum(func.coalesce(Job.progress_current, 0) + Job.current_page),
+    ).where(Job.status == RUNNING)
+    numbers = session.execute(
+        select(
+            select(func.max(Job.seq)).scalar_subquery(),
+            select(func.max(Job.finished_at)).scalar_subquery(),
+            select(func.max(RateKey.modified_at)).scalar_subquery(),
+            select(func.count()).select_from(RateKey).where(RateKey.cooldown_until > now).scalar_subquery(),
+            select(func.count()).select_from(RateKey).where(RateKey.gap_until > now).scalar_subquery(),
+            select(func.max(Target.changed_at)).scalar_subquery(),
+            select(func.count(Target.paused_at)).scalar_subquery(),
+            select(func.max(Target.next_tick_at)).scalar_subquery(),
+            select(func.min(Target.next_tick_at)).scalar_subquery(),
+            select(func.max(StoredSetting.changed_at)).scalar_subquery(),
+            select(func.count())
+            .select_from(Process)
+            .where(Process.heartbeat_at > alive_after(now))
+            .scalar_subquery(),
+        )
+    ).one()
+    return _digest(tuple(numbers), tuple(session.execute(running).one()))
+
+
+def job_version(session: Session, seq: int) -> str:
+    """The version of one job's page: its own row, its log, and, while it waits, everything else."""
+    row = session.execute(
+        select(Job.status, Job.modified_at, Job.rate_key).where(Job.seq == seq)
+    ).one_or_none()
+    last_line = session.scalar(
+        select(JobLog.id).where(JobLog.job_seq == seq).order_by(JobLog.id.desc()).limit(1)
+    )
+    waits = row is not None and row.status == "queued"
+    return _digest(row and tuple(row), last_line, state_version(session) if waits else "")
+
+
+def _digest(*values: object) -> str:
+    return hashlib.blake2b(repr(values).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,163 @@
+"""What crawls stored. Listings never load a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session, undefer
+
+from webqueue.errors import InvalidInputError, NotFoundError
+from webqueue.models import Document, DocumentState, DocumentVersion
+from webqueue.queries.paging import Page, newest_first
+
+MAX_VERSIONS = 100
+
+
+@dataclass(frozen=True)
+class DocumentRow:
+    """A document in the fields of DESIGN section 8, without its text."""
+
+    id: int
+    url: str
+    target: str
+    title: str
+    published_at: datetime | None
+    first_seen_at: datetime
+    last_seen_at: datetime
+    changed_at: datetime
+    state: str
+    version: int
+    content_hash: str
+    content_type: str
+    job: str
+
+
+@dataclass(frozen=True)
+class DocumentVersionRow:
+    """One version, without its text."""
+
+    version: int
+    stored_at: datetime
+    job_id: str
+    title: str
+    content_hash: str
+
+
+@dataclass(frozen=True)
+class DocumentDetail(DocumentRow):
+    """A document with one version's text; `shown_version` is the version whose text and title these are."""
+
+    text: str = ""
+    shown_version: int = 1
+    original: str | None = None
+    versions: tuple[DocumentVersionRow, ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class DocumentFilter:
+    """Which documents a listing shows; None means any.
+
+    Attributes:
+        job: id of the job that stored or confirmed it last.
+        since: changed at or after.
+        q: found in title or URL, whatever the case.
+    """
+
+    target: str | None = None
+    job: str | None = None
+    since: datetime | None = None
+    q: str | None = None
+    state: str | None = None
+
+    def __post_init__(self) -> None:
+        states = [state.value for state in DocumentState]
+        if self.state is not None and self.state not in states:
+            raise InvalidInputError.of("state", f"{self.state!r} is none of {', '.join(states)}.")
+
+
+def list_documents(
+    session: Session, filters: DocumentFilter | None = None, *, cursor: str | None = None, limit: int = 50
+) -> Page[DocumentRow]:
+    """Documents, the newest first."""
+    filters = filters or DocumentFilter()
+    statement = select(Document)
+    if filters.target is not None:
+        statement = statement.where(Document.target_code == filters.target)
+    if filters.job is not None:
+        statement = statement.where(Document.last_job_id == filters.job)
+    if filters.since is not None:
+        statement = statement.where(Document.changed_at >= filters.since)
+    if filters.state is not None:
+        statement = statement.where(Document.state == filters.state)
+    if filters.q:
+        statement = statement.where(
+            or_(
+                Document.title.icontains(filters.q, autoescape=True),
+                Document.url.icontains(filters.q, autoescape=True),
+            )
+        )
+    rows, older, newer = newest_first(session, statement, Document.id, cursor=cursor, limit=limit)
+    return Page(tuple(_row(row) for row in rows), older, newer)
+
+
+def get_document(session: Session, document_id: int, *, version: int | None = None) -> DocumentDetail:
+    """One document with the text of its present version, or of the one asked for.
+
+    Raises:
+        NotFoundError: no such document, or no such version.
+    """
+    document = session.get(Document, document_id, options=[undefer(Document.text)])
+    if document is None:
+        raise NotFoundError("document", str(document_id))
+    versions = session.scalars(
+        select(DocumentVersion)
+        .where(DocumentVersion.document_id == document_id)
+        .order_by(DocumentVersion.version.desc())
+        .limit(MAX_VERSIONS)
+    ).all()
+    title, text, shown = document.title, document.text, document.version
+    if version is not None and version != document.version:
+        old = session.scalars(
+            select(DocumentVersion)
+            .where(DocumentVersion.document_id == document_id, DocumentVersion.version == version)
+            .options(undefer(DocumentVersion.text))
+        ).one_or_none()
+        if old is None:
+            raise NotFoundError(f"version of document {document_id}", str(version))
+        title, text, shown = old.title, old.text, old.version
+    row = _row(document)
+    return DocumentDetail(
+        **{**vars(row), "title": title},
+        text=text,
+        shown_version=shown,
+        original=document.original,
+        versions=_versions(versions),
+    )
+
+
+def _versions(rows: Sequence[DocumentVersion]) -> tuple[DocumentVersionRow, ...]:
+    return tuple(
+        DocumentVersionRow(row.version, row.stored_at, row.job_id, row.title, row.content_hash)
+        for row in rows
+    )
+
+
+def _row(document: Document) -> DocumentRow:
+    return DocumentRow(
+        id=document.id,
+        url=document.url,
+        target=document.target_code,
+        title=document.title,
+        published_at=document.published_at,
+        first_seen_at=document.first_seen_at,
+        last_seen_at=document.last_seen_at,
+        changed_at=document.changed_at,
+        state=document.state,
+        version=document.version,
+        content_hash=document.content_hash,
+        content_type=document.content_type,
+        job=document.last_job_id,
+    )

@@ -1,0 +1,162 @@
+"""What the overview tells: counts, failures of a day grouped, what a person should look at, and the next runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from webqueue import clock
+from webqueue.models import Job, JobStatus, RateKey, Target
+from webqueue.queries.jobs import JobRow, job_row
+from webqueue.queries.runs import QUEUED, RUNNING
+from webqueue.queries.site_keys import keys_of_sites
+
+DAY = timedelta(hours=24)
+# Groups are made of the newest failures only, so that a bad day does not make the overview slow.
+MAX_FAILURES = 500
+_ID = re.compile(r"\b[0-9a-f]{12}\b")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The five counts of the overview, and two for its banner."""
+
+    running: int
+    queued: int
+    cooling_down: int
+    failed_24h: int
+    done_24h: int
+    attention_24h: int
+    targets: int
+
+
+@dataclass(frozen=True)
+class FailureGroup:
+    """Failures of one target with one error.
+
+    Attributes:
+        retry_job: the id of the job that repeats it by itself after a block, None when nothing does.
+    """
+
+    target: str
+    error: str
+    count: int
+    last: JobRow
+    retry_job: str | None
+
+
+@dataclass(frozen=True)
+class NextRun:
+    """A scheduled run to come."""
+
+    target: str
+    site: str
+    rate_key: str
+    at: datetime
+    schedule: str
+
+
+def counts(session: Session) -> Counts:
+    """The numbers of the overview."""
+    now = clock.now(session)
+    day = dict(
+        session.execute(
+            select(Job.status, func.count()).where(Job.finished_at >= now - DAY).group_by(Job.status)
+        ).all()
+    )
+    attention = session.scalar(
+        select(func.count())
+        .select_from(Job)
+        .where(Job.finished_at >= now - DAY, Job.status == JobStatus.DONE, Job.attention.is_not(None))
+    )
+    return Counts(
+        running=_count(session, Job.status == RUNNING),
+        queued=_count(session, Job.status == QUEUED),
+        cooling_down=_count_keys(session, now),
+        failed_24h=day.get(JobStatus.FAILED, 0),
+        done_24h=day.get(JobStatus.DONE, 0),
+        attention_24h=attention or 0,
+        targets=session.scalar(select(func.count()).select_from(Target)) or 0,
+    )
+
+
+def failures(session: Session, *, limit: int = 20) -> tuple[FailureGroup, ...]:
+    """The failures of the last 24 hours, grouped by target and error, the newest first."""
+    now = clock.now(session)
+    jobs = session.scalars(
+        select(Job)
+        .where(Job.finished_at >= now - DAY, Job.status == JobStatus.FAILED)
+        .order_by(Job.finished_at.desc())
+        .limit(MAX_FAILURES)
+    )
+    groups: dict[tuple[str, str], list[Job]] = {}
+    for job in jobs:
+        groups.setdefault((job.target_code, _without_ids(job.error_msg or "")), []).append(job)
+    return tuple(
+        FailureGroup(
+            target=target,
+            error=same[0].error_msg or "It failed without saying why.",
+            count=len(same),
+            last=job_row(same[0], now, None),
+            retry_job=_retry_job(same[0]),
+        )
+        for (target, _), same in list(groups.items())[:limit]
+    )
+
+
+def attention_jobs(session: Session, *, limit: int = 5) -> tuple[JobRow, ...]:
+    """Done jobs of the last 24 hours that a person should look at (P12), newest first."""
+    now = clock.now(session)
+    jobs = session.scalars(
+        select(Job)
+        .where(Job.finished_at >= now - DAY, Job.status == JobStatus.DONE, Job.attention.is_not(None))
+        .order_by(Job.finished_at.desc())
+        .limit(limit)
+    )
+    return tuple(job_row(job, now, None) for job in jobs)
+
+
+def next_runs(session: Session, *, limit: int = 8) -> tuple[NextRun, ...]:
+    """The next scheduled run of each target, soonest first."""
+    rows = session.scalars(
+        select(Target)
+        .where(Target.next_tick_at.is_not(None), Target.enabled.is_(True), Target.paused_at.is_(None))
+        .order_by(Target.next_tick_at, Target.code)
+        .limit(limit)
+    ).all()
+    keys = keys_of_sites(session) if rows else {}
+    return tuple(
+        NextRun(
+            target=row.code,
+            site=row.site_code,
+            rate_key=keys.get(row.site_code, row.site_code),
+            at=row.next_tick_at,
+            schedule=row.schedule or "",
+        )
+        for row in rows
+        if row.next_tick_at is not None
+    )
+
+
+def _count(session: Session, condition: object) -> int:
+    return session.scalar(select(func.count()).select_from(Job).where(condition)) or 0  # type: ignore[arg-type]
+
+
+def _count_keys(session: Session, now: datetime) -> int:
+    return session.scalar(select(func.count()).select_from(RateKey).where(RateKey.cooldown_until > now)) or 0
+
+
+def _without_ids(error: str) -> str:
+    return _ID.sub("", error)[:300]
+
+
+def _retry_job(job: Job) -> str | None:
+    retry = (job.result or {}).get("auto_retry")
+    if not isinstance(retry, dict):
+        return None
+    found = retry.get("job_id")
+    return found if isinstance(found, str) else None

@@ -1,0 +1,82 @@
+"""Keyset paging: page 100 costs what page 1 costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sqlalchemy import Select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from webqueue.errors import InvalidInputError
+
+MAX_LIMIT = 200
+T = TypeVar("T")
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """One page of a listing.
+
+    Attributes:
+        next_cursor: continues the listing (older rows), None at its end.
+        previous_cursor: the page before (newer rows), None at the start.
+    """
+
+    items: tuple[T, ...]
+    next_cursor: str | None = None
+    previous_cursor: str | None = None
+
+
+def checked_limit(limit: int) -> int:
+    """`limit`, when it lies between 1 and MAX_LIMIT. Raises InvalidInputError (`limit`)."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidInputError.of("limit", f"{limit} is not between 1 and {MAX_LIMIT}.")
+    return limit
+
+
+def newest_first(
+    session: Session,
+    statement: Select[Row],
+    number: InstrumentedAttribute[int],
+    *,
+    cursor: str | None,
+    limit: int,
+) -> tuple[Sequence[Row], str | None, str | None]:
+    """One page of `statement` by a growing number, newest first.
+
+    A cursor is a number: older than it, or, behind a `+`, newer than it.
+
+    Returns:
+        The rows, and the cursors of the next (older) and the previous (newer) page.
+    """
+    limit = checked_limit(limit)
+    newer = bool(cursor and cursor.startswith("+"))
+    if cursor:
+        edge = _number(cursor.removeprefix("+"))
+        statement = statement.where(number > edge if newer else number < edge)
+    ordered = statement.order_by(number.asc() if newer else number.desc()).limit(limit + 1)
+    rows = list(session.scalars(ordered))
+    more = len(rows) > limit
+    rows = rows[:limit]
+    if newer:
+        rows.reverse()
+    if not rows:
+        return [], None, None
+    older_exist = more if not newer else True
+    newer_exist = more if newer else bool(cursor)
+    return (
+        rows,
+        str(getattr(rows[-1], number.key)) if older_exist else None,
+        f"+{getattr(rows[0], number.key)}" if newer_exist else None,
+    )
+
+
+def _number(cursor: str) -> int:
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
+        raise InvalidInputError.of(
+            "cursor", f"{cursor[:40]!r} is not a cursor; use the one of the last answer."
+        )
+    return int(cursor)

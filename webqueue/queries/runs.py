@@ -1,0 +1,104 @@
+"""The last runs of keys and targets, for the strips; and short references to jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, literal, literal_column, select, union_all
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from webqueue.models import Job
+
+STRIP_LENGTH = 12
+# SQLite takes at most 500 parts of a compound select.
+_PARTS = 100
+
+# Written as literals, because a bound parameter never matches the condition of a partial index on SQLite.
+QUEUED: Any = literal_column("'queued'")
+RUNNING: Any = literal_column("'running'")
+
+
+@dataclass(frozen=True)
+class JobRef:
+    """Enough of a job to name it and to link to it."""
+
+    id: str
+    seq: int
+    target: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished run, as a bar of a strip; `seconds` is None for a job that never ran."""
+
+    id: str
+    seq: int
+    status: str
+    attention: bool
+    seconds: float | None
+    finished_at: datetime
+
+
+def last_runs_of_keys(
+    session: Session, keys: Iterable[str], length: int = STRIP_LENGTH
+) -> Mapping[str, tuple[Run, ...]]:
+    """The last finished runs of each key, oldest first."""
+    return _last_runs(session, Job.rate_key, keys, length)
+
+
+def last_runs_of_targets(
+    session: Session, targets: Iterable[str], length: int = STRIP_LENGTH
+) -> Mapping[str, tuple[Run, ...]]:
+    """The last finished runs of each target, oldest first."""
+    return _last_runs(session, Job.target_code, targets, length)
+
+
+def seconds_between(start: datetime | None, end: datetime | None) -> float | None:
+    """Seconds from start to end, never negative; 0.0 is a duration, None is none (SEEDS C6, C10)."""
+    if start is None or end is None:
+        return None
+    return round(max(0.0, (end - start).total_seconds()), 3)
+
+
+def _last_runs(
+    session: Session, owner: InstrumentedAttribute[str], names: Iterable[str], length: int
+) -> Mapping[str, tuple[Run, ...]]:
+    """One statement for all: a limited look into the index for each name, put together."""
+    wanted = list(dict.fromkeys(names))
+    found: dict[str, list[Run]] = {name: [] for name in wanted}
+    for start in range(0, len(wanted), _PARTS):
+        parts = [_part(owner, name, length) for name in wanted[start : start + _PARTS]]
+        for row in session.execute(union_all(*parts)):
+            found[row.owner].append(
+                Run(
+                    id=row.id,
+                    seq=row.seq,
+                    status=row.status,
+                    attention=row.attention is not None,
+                    seconds=seconds_between(row.started_at, row.finished_at),
+                    finished_at=row.finished_at,
+                )
+            )
+    return {name: tuple(sorted(runs, key=lambda run: (run.finished_at, run.seq))) for name, runs in found.items()}
+
+
+def _part(owner: InstrumentedAttribute[str], name: str, length: int) -> Select[Any]:
+    inner = (
+        select(
+            literal(name).label("owner"),
+            Job.id.label("id"),
+            Job.seq.label("seq"),
+            Job.status.label("status"),
+            Job.attention.label("attention"),
+            Job.started_at.label("started_at"),
+            Job.finished_at.label("finished_at"),
+        )
+        .where(owner == name, Job.finished_at.is_not(None))
+        .order_by(Job.finished_at.desc())
+        .limit(length)
+        .subquery()
+    )
+    return select(inner)

@@ -1,0 +1,214 @@
+"""Why a queued job is not running, and the earliest it can start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import func, literal, select, tuple_
+from sqlalchemy.orm import Session, aliased
+
+from webqueue.models import Job, JobStatus, Process, RateKey, StoredSetting
+from webqueue.queries.runs import QUEUED, RUNNING, JobRef
+
+# Three missed heartbeats and a bit: a worker beats every 15 s (DESIGN section 5).
+ALIVE_FOR = timedelta(seconds=60)
+PAUSED_ALL = "paused_all"
+# Nobody reads "1,204th in line"; counting further would make a deep key slow.
+POSITION_LIMIT = 1000
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Why a job waits.
+
+    Attributes:
+        reason: `all_paused`, `key_paused`, `cooldown`, `not_due`, `behind`, `gap`, `no_worker`, `pool_full`, `starting`.
+        message: one sentence for a person.
+        earliest_start: no start before this time; None when nobody can know (paused, or no worker).
+        position: place in the key's line, 1 = next; POSITION_LIMIT + 1 means "further back".
+        behind: the job that runs in the key, else the first in its line, when it is another one.
+        also: further reasons that hold at the same time, as sentences.
+    """
+
+    reason: str
+    message: str
+    earliest_start: datetime | None
+    position: int
+    behind: JobRef | None = None
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The workers that are alive, and what they do."""
+
+    threads: int
+    running: int
+    paused_all_by: str | None
+    paused_all: bool
+
+
+def alive_after(now: datetime) -> datetime:
+    """A process with a heartbeat after this time is alive."""
+    return now - ALIVE_FOR
+
+
+def pool(session: Session, now: datetime) -> Pool:
+    """The state of the worker pool over all processes."""
+    threads = session.scalar(
+        select(func.sum(Process.threads)).where(
+            Process.role == "worker", Process.heartbeat_at > alive_after(now)
+        )
+    )
+    running = session.scalar(select(func.count()).select_from(Job).where(Job.status == RUNNING))
+    paused = session.get(StoredSetting, PAUSED_ALL)
+    is_paused = bool(paused is not None and paused.value)
+    return Pool(
+        threads=int(threads or 0),
+        running=int(running or 0),
+        paused_all=is_paused,
+        paused_all_by=paused.changed_by if paused is not None and is_paused else None,
+    )
+
+
+def waiting_for(session: Session, jobs: Sequence[Job], now: datetime) -> Mapping[int, Waiting]:
+    """Why each queued one of `jobs` waits, by number; five statements, however many jobs."""
+    queued = [job for job in jobs if job.status == JobStatus.QUEUED]
+    if not queued:
+        return {}
+    keys = {job.rate_key for job in queued}
+    rows = {row.key: row for row in session.scalars(select(RateKey).where(RateKey.key.in_(keys)))}
+    running = _running_in(session, keys)
+    places = _places(session, [job.seq for job in queued])
+    state = pool(session, now)
+    return {
+        job.seq: _explain(
+            job, rows.get(job.rate_key), running.get(job.rate_key), *places[job.seq], state, now
+        )
+        for job in queued
+        if job.seq in places
+    }
+
+
+def _running_in(session: Session, keys: set[str]) -> dict[str, JobRef]:
+    found = session.execute(
+        select(Job.rate_key, Job.id, Job.seq, Job.target_code).where(
+            Job.status == RUNNING, Job.rate_key.in_(keys)
+        )
+    )
+    return {row.rate_key: JobRef(row.id, row.seq, row.target_code) for row in found}
+
+
+def _places(session: Session, seqs: Sequence[int]) -> dict[int, tuple[int, JobRef | None]]:
+    """Place in line (1 = next) and the head of the line, of queued jobs, by number."""
+    ahead, first, head = aliased(Job), aliased(Job), aliased(Job)
+    before = (
+        select(literal(1).label("one"))
+        .where(
+            ahead.rate_key == Job.rate_key,
+            ahead.status == QUEUED,
+            tuple_(ahead.retry_at, ahead.seq) < tuple_(Job.retry_at, Job.seq),
+        )
+        .limit(POSITION_LIMIT)
+        .correlate(Job)
+        .subquery()
+    )
+    count = select(func.count()).select_from(before).correlate(Job).scalar_subquery()
+    head_seq = (
+        select(first.seq)
+        .where(first.rate_key == Job.rate_key, first.status == QUEUED)
+        .order_by(first.retry_at, first.seq)
+        .limit(1)
+        .correlate(Job)
+        .scalar_subquery()
+    )
+    places = select(Job.seq.label("seq"), count.label("ahead"), head_seq.label("head")).where(
+        Job.seq.in_(seqs)
+    )
+    counted = places.subquery()
+    rows = session.execute(
+        select(counted.c.seq, counted.c.ahead, head.id, head.seq, head.target_code).outerjoin(
+            head, head.seq == counted.c.head
+        )
+    )
+    return {
+        seq: (number + 1, JobRef(head_id, head_number, target) if head_id and head_number != seq else None)
+        for seq, number, head_id, head_number, target in rows
+    }
+
+
+def _explain(
+    job: Job,
+    key: RateKey | None,
+    running: JobRef | None,
+    position: int,
+    head: JobRef | None,
+    state: Pool,
+    now: datetime,
+) -> Waiting:
+    behind = running or head
+    reasons = list(_reasons(job, key, running, head, position, state, now))
+    reason, message = reasons[0]
+    knows = state.threads > 0 and not {"all_paused", "key_paused"} & {name for name, _ in reasons}
+    bounds = [now, job.retry_at or job.due_at]
+    if key is not None:
+        bounds += [moment for moment in (key.cooldown_until, key.gap_until) if moment is not None]
+    return Waiting(
+        reason=reason,
+        message=message,
+        earliest_start=max(bounds) if knows else None,
+        position=position,
+        behind=behind,
+        also=tuple(sentence for _, sentence in reasons[1:]),
+    )
+
+
+def _reasons(
+    job: Job,
+    key: RateKey | None,
+    running: JobRef | None,
+    head: JobRef | None,
+    position: int,
+    state: Pool,
+    now: datetime,
+) -> list[tuple[str, str]]:
+    """Every reason that holds, the one that weighs most first; never empty."""
+    found: list[tuple[str, str]] = []
+    if state.paused_all:
+        by = f" by {state.paused_all_by}" if state.paused_all_by else ""
+        found.append(("all_paused", f"Everything is paused{by}; nothing starts until it is resumed."))
+    if key is not None and key.paused_at is not None:
+        by = f" by {key.paused_by}" if key.paused_by else ""
+        note = f": {key.paused_note}" if key.paused_note else ""
+        found.append(("key_paused", f"Rate key {job.rate_key} is paused{by}{note}."))
+    if key is not None and key.cooldown_until is not None and key.cooldown_until > now:
+        cause = f" ({key.cooldown_cause})" if key.cooldown_cause else ""
+        found.append(("cooldown", f"Rate key {job.rate_key} is cooling down{cause}."))
+    if job.retry_at is not None and job.retry_at > now:
+        found.append(("not_due", "It is not due yet."))
+    if running is not None:
+        place = f"{ordinal(position)} in line, " if position > 1 else "Next, "
+        found.append(
+            ("behind", f"{place}behind #{running.seq} {running.target}, which runs in {job.rate_key} now.")
+        )
+    elif head is not None and position > 1:
+        found.append(("behind", f"{ordinal(position)} in line, behind #{head.seq} {head.target}."))
+    if running is None and key is not None and key.gap_until is not None and key.gap_until > now:
+        found.append(("gap", f"The gap after the last visit to {job.rate_key} is not over."))
+    if state.threads == 0:
+        found.append(
+            ("no_worker", "No worker is alive: start one with `webqueue serve` or `webqueue worker`.")
+        )
+    elif state.running >= state.threads:
+        found.append(("pool_full", f"All {state.threads} worker threads are busy."))
+    return found or [("starting", "A worker is about to take it.")]
+
+
+def ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 4th; what lies beyond the counted places is told as such."""
+    if number > POSITION_LIMIT:
+        return f"More than {POSITION_LIMIT:,}"
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"

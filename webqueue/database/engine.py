@@ -41,7 +41,9 @@ class Database:
         pool_size: connections kept for PostgreSQL.
     """
 
-    def __init__(self, url: str, *, instance_path: Path, synchronous: str = "FULL", pool_size: int = 10) -> None:
+    def __init__(
+        self, url: str, *, instance_path: Path, synchronous: str = "FULL", pool_size: int = 10
+    ) -> None:
         parsed = make_url(url)
         if parsed.get_backend_name() == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
@@ -109,7 +111,11 @@ class Database:
             yield session
 
     def run(
-        self, work: Callable[[Session], T], *, read_back: Callable[[Session], T | None] | None = None, attempts: int = 8
+        self,
+        work: Callable[[Session], T],
+        *,
+        read_back: Callable[[Session], T | None] | None = None,
+        attempts: int = 8,
     ) -> T:
         """Run `work` in a transaction, and the whole of it again when the database says that it may pass.
 
@@ -151,7 +157,9 @@ class Database:
             wakes = wakeup_requested(session)
             if wakes and not self.is_sqlite:
                 # Delivered by the server at commit, never when the transaction is rolled back.
-                session.execute(text("SELECT pg_notify(:channel, :sender)"), {"channel": CHANNEL, "sender": self.sender})
+                session.execute(
+                    text("SELECT pg_notify(:channel, :sender)"), {"channel": CHANNEL, "sender": self.sender}
+                )
             session.commit()
         if wakes:
             self.wakeup.announce()

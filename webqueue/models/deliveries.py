@@ -33,7 +33,7 @@ class Delivery(ModelWithQueue, Base):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     status: Mapped[str] = mapped_column(String(15), default=DeliveryStatus.QUEUED)
-    retry_at: Mapped[datetime | None]
+    retry_at: Mapped[datetime | None] = mapped_column()
     kind: Mapped[str] = mapped_column(String(32))
     # The same thing is never queued twice.
     dedupe_key: Mapped[str] = mapped_column(String(128), unique=True)

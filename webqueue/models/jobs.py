@@ -92,7 +92,9 @@ class Job(ModelWithQueue, Base):
             postgresql_where=text("finished_at IS NOT NULL"),
         ),
         Index("ix_jobs_root", "root_id", "seq"),
-        {"sqlite_autoincrement": True},  # a number is never given twice, also after the newest job was deleted
+        {
+            "sqlite_autoincrement": True
+        },  # a number is never given twice, also after the newest job was deleted
     )
 
     StatusChoices = JobStatus

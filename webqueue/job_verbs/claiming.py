@@ -1,0 +1,175 @@
+"""Claiming keys for their heads, and taking over what a dead or silent worker held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from webqueue import clock, jobs_sql, logs
+from webqueue.job_verbs.keys import paused_all
+from webqueue.job_verbs.settling import release, settle
+from webqueue.job_verbs.types import LEASE_SECONDS, MAX_EXTENSIONS, MAX_RECOVERIES, Claimed, Lease, Life
+from webqueue.models import Job, JobLog, JobStatus, RateKey, RateKeyStatus, Site, Target
+from webqueue.politeness.reactions import current_interval, keep_gap, not_before
+
+log = logs.get(__name__)
+# A silent worker is believed to be at work at most this long past its job's time limit.
+_LIMIT_GRACE: Final = timedelta(seconds=LEASE_SECONDS)
+_PUT_OFF: Final = timedelta(seconds=60)
+
+
+def claim(session: Session, worker_id: str, *, limit: int, life: Callable[[str], Life]) -> list[Claimed]:
+    """Lease up to `limit` due keys, the one due longest first, and take the head of each.
+
+    Args:
+        worker_id: who claims.
+        limit: idle threads of the worker.
+        life: what is known of another worker's process, for the keys whose lease has ended.
+    """
+    now = clock.now(session)
+    all_paused = paused_all(session)
+    keys = jobs_sql.lock_due_keys(session, now, limit, leased_only=all_paused)
+    claimed = [_claim_key(session, key, worker_id, now, life, all_paused=all_paused) for key in keys]
+    return [one for one in claimed if one is not None]
+
+
+def free_dead(session: Session, worker_ids: Iterable[str]) -> list[str]:
+    """Free at once everything that dead workers held; returns the ids of the jobs that were recovered (P5)."""
+    now = clock.now(session)
+    recovered = []
+    for key in jobs_sql.lock_leased_keys(session, worker_ids):
+        orphan = jobs_sql.running_job(session, key.key)
+        if orphan is not None:
+            recover(session, key, orphan, now)
+            recovered.append(orphan.id)
+        release(key)
+        settle(session, key, now)
+    return recovered
+
+
+def earliest_due(session: Session) -> datetime | None:
+    """When the next key may be claimed, or its lease ends; workers sleep no longer than until then."""
+    return session.scalar(select(func.min(RateKey.retry_at)))
+
+
+def recover(session: Session, key: RateKey, job: Job, now: datetime) -> None:
+    """Take an orphaned job from its lost worker; the key is locked, and released by the caller.
+
+    It goes back to its place in the line. The fourth orphaning fails it; one with a stop requested is cancelled
+    (SEEDS C 5, C 12).
+    """
+    values: dict[str, Any] = {"leased_by": None, "modified_at": now}
+    if job.stop_requested:
+        values |= {"status": JobStatus.CANCELLED, "retry_at": None, "finished_at": now}
+        note = "cancelled: a stop was requested, and its worker is gone"
+    elif job.attempt_count >= MAX_RECOVERIES:
+        note = f"abandoned after {MAX_RECOVERIES} restart recoveries"
+        values |= {"status": JobStatus.FAILED, "retry_at": None, "finished_at": now}
+        values["error_msg"] = _appended(job.error_msg, note)
+    else:
+        attempt = job.attempt_count + 1
+        note = f"restart_during_run (recovery attempt {attempt}/{MAX_RECOVERIES})"
+        values |= {
+            "status": JobStatus.QUEUED,
+            "retry_at": job.due_at,
+            "started_at": None,
+            "attempt_count": attempt,
+        }
+        values["error_msg"] = _appended(job.error_msg, note)
+    if not jobs_sql.update_running(session, job.seq, job.lease_token, values):
+        raise AssertionError(f"job {job.id} changed although its key {key.key} is locked")
+    session.add(JobLog(job_seq=job.seq, at=now, level="warning", message=note))
+    # Nobody can ask the lost worker when its last request was: it may have been just now.
+    keep_gap(key, now + timedelta(seconds=key.interval_sec), "interval after a lost worker")
+    log.warning(
+        "job recovered", job=job.id, rate_key=key.key, lost_worker=job.leased_by, status=values["status"]
+    )
+
+
+def _claim_key(
+    session: Session,
+    key: RateKey,
+    worker_id: str,
+    now: datetime,
+    life: Callable[[str], Life],
+    *,
+    all_paused: bool,
+) -> Claimed | None:
+    orphan = jobs_sql.running_job(session, key.key)
+    if orphan is not None:
+        if _extended(session, key, orphan, now, life):
+            return None
+        recover(session, key, orphan, now)
+    release(key)
+    wait_until = not_before(key)
+    may_start = not all_paused and key.paused_at is None and (wait_until is None or wait_until <= now)
+    seq = jobs_sql.due_head(session, key.key, now) if may_start else None
+    if seq is None:
+        settle(session, key, now)
+        return None
+    return _start(session, key, seq, worker_id, now)
+
+
+def _extended(
+    session: Session, key: RateKey, orphan: Job, now: datetime, life: Callable[[str], Life]
+) -> bool:
+    """Whether the silent owner of an ended lease is alive and gets more time (P5)."""
+    if (
+        orphan.leased_by is None
+        or key.extensions >= MAX_EXTENSIONS
+        or life(orphan.leased_by) is not Life.ALIVE
+    ):
+        return False
+    target = session.get_one(Target, orphan.target_code)
+    limit = (orphan.started_at or now) + timedelta(seconds=target.max_runtime_sec) + _LIMIT_GRACE
+    if now >= limit:
+        return False
+    until = min(now + timedelta(seconds=LEASE_SECONDS), limit)
+    if not jobs_sql.update_running(
+        session, orphan.seq, orphan.lease_token, {"retry_at": until, "modified_at": now}
+    ):
+        return False
+    key.retry_at = until
+    key.extensions += 1
+    log.warning(
+        "silent worker is alive; its lease is extended",
+        job=orphan.id,
+        rate_key=key.key,
+        worker=orphan.leased_by,
+    )
+    return True
+
+
+def _start(session: Session, key: RateKey, seq: int, worker_id: str, now: datetime) -> Claimed | None:
+    token = key.lease_token + 1
+    until = now + timedelta(seconds=LEASE_SECONDS)
+    try:
+        with session.begin_nested():
+            started = jobs_sql.start_job(session, seq, token=token, worker_id=worker_id, until=until, now=now)
+    except IntegrityError:
+        # The unique index knows of a running job that this transaction cannot see: never start a second one.
+        log.exception("key violates P1 and is put off", rate_key=key.key, worker=worker_id)
+        key.retry_at = now + _PUT_OFF
+        return None
+    if not started:
+        raise AssertionError(f"the head of {key.key} changed although the key is locked")
+    job = session.get_one(Job, seq, populate_existing=True)
+    site = session.get_one(Site, job.site_code)
+    target = session.get_one(Target, job.target_code)
+    key.status = RateKeyStatus.LEASED
+    key.lease_token = token
+    key.leased_by = worker_id
+    key.retry_at = until
+    key.interval_sec = current_interval(target)
+    began = session.scalar(select(Job.began_at).where(Job.id == job.root_id)) or job.began_at
+    lease = Lease(rate_key=key.key, job_seq=job.seq, job_id=job.id, token=token, worker_id=worker_id)
+    return Claimed(lease, job, site, target, key.last_request_at, began or now)
+
+
+def _appended(error_msg: str | None, note: str) -> str:
+    return f"{error_msg} | {note}" if error_msg else note

@@ -1,0 +1,110 @@
+"""What an operator does to a job: cancel it, or move it to the front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from webqueue import clock, jobs_sql
+from webqueue.errors import ConflictError
+from webqueue.job_verbs.claiming import recover
+from webqueue.job_verbs.settling import lock_key, release, settle
+from webqueue.job_verbs.submitting import find_job
+from webqueue.job_verbs.types import Life
+from webqueue.jobs_sql.heads import QUEUED
+from webqueue.models import Job, JobLog, JobStatus, RateKey
+
+
+def _nothing_known(_worker_id: str) -> Life:
+    return Life.UNKNOWN
+
+
+def cancel(session: Session, job_id: str, *, by: str, life: Callable[[str], Life] = _nothing_known) -> str:
+    """Cancel a job, and tell the truth about it: `cancelled`, or `cancelling` while its handler still runs (P8).
+
+    Args:
+        by: who asked; it is shown with the job.
+        life: what is known of a worker's process; a job of a dead one is cancelled at once.
+
+    Raises:
+        NotFoundError: there is no such job.
+        ConflictError: it is done, failed or skipped already.
+    """
+    job, key = _lock_job(session, job_id)
+    if job.status == JobStatus.CANCELLED:
+        return "cancelled"
+    if job.status not in {JobStatus.QUEUED, JobStatus.RUNNING}:
+        raise ConflictError(f"Job #{job.seq} is {job.status} already, it cannot be cancelled.")
+    now = clock.now(session)
+    asked = {"stop_requested": True, "stop_requested_at": now, "stop_requested_by": by, "modified_at": now}
+    if job.status == JobStatus.QUEUED:
+        _update_queued(
+            session, job, {**asked, "status": JobStatus.CANCELLED, "retry_at": None, "finished_at": now}
+        )
+        session.add(JobLog(job_seq=job.seq, at=now, level="info", message=f"cancelled while queued by {by}"))
+        settle(session, key, now)
+        return "cancelled"
+    if not job.stop_requested:
+        if not jobs_sql.update_running(session, job.seq, job.lease_token, asked):
+            raise AssertionError(f"job {job.id} changed although its key {key.key} is locked")
+        session.add(JobLog(job_seq=job.seq, at=now, level="info", message=f"stop requested by {by}"))
+    if not _is_lost(job, key, now, life):
+        return "cancelling"
+    session.flush()
+    session.refresh(job)
+    recover(session, key, job, now)
+    release(key)
+    settle(session, key, now)
+    return "cancelled"
+
+
+def move_to_front(session: Session, job_id: str, *, by: str) -> None:
+    """Let a queued job be the next of its key; the only way to change a due time (P3).
+
+    Raises:
+        NotFoundError: there is no such job.
+        ConflictError: it is not queued.
+    """
+    job, key = _lock_job(session, job_id)
+    if job.status != JobStatus.QUEUED:
+        raise ConflictError(f"Job #{job.seq} is {job.status}: only a queued job can be moved to the front.")
+    now = clock.now(session)
+    head = jobs_sql.head(session, key.key)
+    if head is None or head[0] == job.seq:
+        due = min(now, job.due_at)
+    else:
+        due = min(now, head[1] - timedelta(microseconds=1))
+    _update_queued(
+        session, job, {"due_at": due, "retry_at": due, "moved_to_front_at": now, "modified_at": now}
+    )
+    session.add(JobLog(job_seq=job.seq, at=now, level="info", message=f"moved to the front by {by}"))
+    settle(session, key, now)
+
+
+def _lock_job(session: Session, job_id: str) -> tuple[Job, RateKey]:
+    """The job, and its key, locked; a queued job may have moved to another key while this waited."""
+    while True:
+        name = find_job(session, job_id).rate_key
+        key = lock_key(session, name)
+        job = find_job(session, job_id)
+        if job.rate_key == name:
+            return job, key
+
+
+def _is_lost(job: Job, key: RateKey, now: datetime, life: Callable[[str], Life]) -> bool:
+    """Whether nobody runs the job any more: its worker is known dead, or its lease has ended."""
+    if key.retry_at is not None and key.retry_at <= now:
+        return True
+    return job.leased_by is not None and life(job.leased_by) is Life.DEAD
+
+
+def _update_queued(session: Session, job: Job, values: dict[str, object]) -> None:
+    session.execute(
+        update(Job)
+        .where(Job.seq == job.seq, QUEUED)
+        .values(values)
+        .execution_options(synchronize_session=False)
+    )

@@ -1,0 +1,51 @@
+"""`settle`: the single place where a key's `retry_at` is worked out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy.orm import Session
+
+from webqueue import jobs_sql
+from webqueue.database import request_wakeup
+from webqueue.errors import NotFoundError
+from webqueue.leases import RETRY_AT_MAX
+from webqueue.models import RateKey, RateKeyStatus
+from webqueue.politeness.reactions import not_before
+
+
+def settle(session: Session, key: RateKey, now: datetime, *, after_run: bool = False) -> None:
+    """Work out when `key`, which the transaction has locked, may be claimed; then wake the workers.
+
+    Leased: unchanged. No queued job: NULL. Paused: `RETRY_AT_MAX`. Else the latest of cooldown, gap and the due time
+    of its head. After a run also not before now, so that a deep key goes to the back of the line (round robin).
+    """
+    if key.status == RateKeyStatus.LEASED:
+        return
+    due = jobs_sql.next_due(session, key.key)
+    if due is None:
+        key.retry_at = None
+    elif key.paused_at is not None:
+        key.retry_at = RETRY_AT_MAX
+    else:
+        key.retry_at = max(due, not_before(key) or due, now if after_run else due)
+        request_wakeup(session)
+
+
+def release(key: RateKey) -> None:
+    """Take the lease off a locked key; its token stays, and only grows."""
+    key.status = RateKeyStatus.IDLE
+    key.leased_by = None
+    key.extensions = 0
+
+
+def lock_key(session: Session, name: str) -> RateKey:
+    """Lock one key that must exist.
+
+    Raises:
+        NotFoundError: there is no such key.
+    """
+    keys = jobs_sql.lock_keys(session, [name])
+    if name not in keys:
+        raise NotFoundError("rate key", name)
+    return keys[name]

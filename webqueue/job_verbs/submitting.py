@@ -1,0 +1,232 @@
+"""Putting jobs into the table: submit, retry by hand, and ticks that made no job."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import func, literal_column, or_, select
+from sqlalchemy.orm import Session
+
+from webqueue import clock, jobs_sql
+from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
+from webqueue.job_verbs.settling import settle
+from webqueue.job_verbs.types import Submitted
+from webqueue.models import Job, JobSource, JobStatus, RateKey, Site, Target
+from webqueue.politeness.keys import rate_groups, site_key
+
+# Runs by hand and through the API name the equal job that stands; ticks follow `overlap`, the rest never deduplicate.
+_DEDUPLICATED: Final = frozenset({JobSource.MANUAL, JobSource.API})
+_COUNTED: Final = 1_000
+_LAST_PAGE: Final = 1_000_000
+
+
+def submit(
+    session: Session,
+    target_code: str,
+    *,
+    source: str = JobSource.MANUAL,
+    by: str = "",
+    force: bool = False,
+    from_page: int = 0,
+    tick: datetime | None = None,
+) -> Submitted:
+    """Queue a run of a target; accepted when the transaction commits (P2).
+
+    Args:
+        source: one of `JobSource`.
+        by: the user, token or tick that asked.
+        force: do not stop at known pages.
+        from_page: first list page to fetch, 0 = the first.
+        tick: the nominal time of the tick that makes this job.
+
+    Raises:
+        NotFoundError: there is no such target.
+        InvalidInputError: `from_page` is out of range.
+    """
+    if not 0 <= from_page <= _LAST_PAGE:
+        raise InvalidInputError.of("from_page", f"must be between 0 and {_LAST_PAGE:,}, not {from_page}")
+    target, key = lock_key_of_target(session, target_code)
+    if source in _DEDUPLICATED:
+        equal = _equal_job(session, target_code, force=force, from_page=from_page)
+        if equal is not None:
+            return Submitted(equal.id, equal.seq, equal.rate_key, True, place_in_line(session, equal))
+    job = add_job(session, target, key.key, source=source, by=by, force=force, from_page=from_page, tick=tick)
+    if job is None:
+        standing = session.scalars(select(Job).where(Job.target_code == target_code, Job.tick == tick)).one()
+        return Submitted(standing.id, standing.seq, standing.rate_key, True, place_in_line(session, standing))
+    settle(session, key, job.due_at)
+    return Submitted(job.id, job.seq, key.key, False, place_in_line(session, job))
+
+
+def retry(session: Session, job_id: str, *, by: str) -> Submitted:
+    """Run a failed or cancelled job again, from its checkpoint, as a `manual` job of the same chain.
+
+    Raises:
+        NotFoundError: there is no such job.
+        ConflictError: it has not failed and was not cancelled.
+    """
+    old = find_job(session, job_id)
+    if old.status not in {JobStatus.FAILED, JobStatus.CANCELLED}:
+        raise ConflictError(
+            f"Job #{old.seq} is {old.status}: only a failed or cancelled job can be retried. "
+            f"To run {old.target_code} once more, run the target."
+        )
+    target, key = lock_key_of_target(session, old.target_code)
+    first_page = resume_page(old)
+    equal = _equal_job(session, old.target_code, force=old.force, from_page=first_page)
+    if equal is not None:
+        return Submitted(equal.id, equal.seq, equal.rate_key, True, place_in_line(session, equal))
+    job = follow_up(session, old, target, key.key, source=JobSource.MANUAL, by=by)
+    settle(session, key, job.due_at)
+    return Submitted(job.id, job.seq, key.key, False, place_in_line(session, job))
+
+
+def skip_tick(session: Session, target_code: str, tick: datetime, reason: str) -> str | None:
+    """Leave a visible `skipped` row for a tick that made no job (P7); None when the tick has a row already."""
+    target, key = lock_key_of_target(session, target_code)
+    job = add_job(
+        session, target, key.key, source=JobSource.SCHEDULE, by="schedule", tick=tick, skipped=reason
+    )
+    return None if job is None else job.id
+
+
+def find_job(session: Session, job_id: str) -> Job:
+    """The job with this id, as it is now.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    statement = select(Job).where(Job.id == job_id).execution_options(populate_existing=True)
+    job = session.scalars(statement).first()
+    if job is None:
+        raise NotFoundError("job", job_id)
+    return job
+
+
+def lock_key_of_target(session: Session, target_code: str) -> tuple[Target, RateKey]:
+    """The target, and the key its site has now, locked.
+
+    The key is worked out again under the lock: while this transaction waited for it, the site may have got another.
+    """
+    site = _site_of(session, target_code)
+    while True:
+        name = site_key(site, rate_groups(session))
+        key = jobs_sql.lock_keys(session, [name], now=clock.now(session))[name]
+        site = _site_of(session, target_code)
+        if site_key(site, rate_groups(session)) == name:
+            target = session.get(Target, target_code, populate_existing=True)
+            if target is None:
+                raise NotFoundError("target", target_code)
+            return target, key
+
+
+def _site_of(session: Session, target_code: str) -> Site:
+    statement = select(Site).join(Target).where(Target.code == target_code)
+    site = session.scalars(statement.execution_options(populate_existing=True)).first()
+    if site is None:
+        raise NotFoundError("target", target_code)
+    return site
+
+
+def _equal_job(session: Session, target_code: str, *, force: bool, from_page: int) -> Job | None:
+    """The open job with the same target, force and start page; trials are not runs."""
+    return session.scalars(
+        select(Job)
+        .where(
+            Job.target_code == target_code,
+            Job.finished_at.is_(None),
+            Job.force == force,
+            Job.from_page == from_page,
+            Job.source != JobSource.TRY,
+            # One that is being cancelled will not do the work that is asked for now.
+            Job.stop_requested == literal_column("false"),
+        )
+        .order_by(Job.seq)
+        .limit(1)
+    ).first()
+
+
+def add_job(
+    session: Session,
+    target: Target,
+    key: str,
+    *,
+    source: str,
+    by: str = "",
+    force: bool = False,
+    from_page: int = 0,
+    tick: datetime | None = None,
+    skipped: str | None = None,
+    **more: Any,
+) -> Job | None:
+    """Insert a job of `target` whose `key` is locked; None when its tick has made one already."""
+    # Taken after the key is locked, so that due times grow in the order in which jobs are accepted.
+    now = clock.now(session)
+    job_id = secrets.token_hex(6)
+    values: dict[str, Any] = {
+        "id": job_id,
+        "root_id": job_id,
+        "site_code": target.site_code,
+        "target_code": target.code,
+        "rate_key": key,
+        "source": source,
+        "created_by": by,
+        "status": JobStatus.QUEUED if skipped is None else JobStatus.SKIPPED,
+        "force": force,
+        "from_page": from_page,
+        "tick": tick,
+        "due_at": now,
+        "enqueued_at": now,
+        "modified_at": now,
+        "error_msg": skipped,
+        "finished_at": None if skipped is None else now,
+        **more,
+    }
+    values["retry_at"] = values["due_at"] if skipped is None else None
+    seq = jobs_sql.insert_job(session, values)
+    if seq is None:
+        return None
+    return session.get_one(Job, seq)
+
+
+def follow_up(
+    session: Session, old: Job, target: Target, key: str, *, source: str, by: str = "", **more: Any
+) -> Job:
+    """Insert the job that goes on where `old` stopped: same force, its checkpoint, its chain."""
+    job = add_job(
+        session,
+        target,
+        key,
+        source=source,
+        by=by,
+        force=old.force,
+        from_page=resume_page(old),
+        root_id=old.root_id,
+        retry_of=old.id,
+        last_completed_page=old.last_completed_page,
+        checkpoint=old.checkpoint,
+        **more,
+    )
+    assert job is not None, "a job without a tick is always inserted"
+    return job
+
+
+def resume_page(job: Job) -> int:
+    """The first list page that a job going on after `job` fetches."""
+    return job.last_completed_page + 1 if job.last_completed_page > 0 else job.from_page
+
+
+def place_in_line(session: Session, job: Job) -> int:
+    """1 for the job that its key runs next; counted up to 1,000, so that a deep key costs no more."""
+    ahead = (
+        select(literal_column("1"))
+        .where(
+            Job.rate_key == job.rate_key,
+            Job.status == literal_column("'queued'"),
+            or_(Job.retry_at < job.retry_at, (Job.retry_at == job.retry_at) & (Job.seq < job.seq)),
+        )
+        .limit(_COUNTED)
+    )
+    return 1 + session.scalar(select(func.count()).select_from(ahead.subquery()))  # type: ignore[operator]

@@ -1,0 +1,79 @@
+"""The verbs of jobs and rate keys: the one way in which they change (DESIGN section 5).
+
+Every verb takes a session first and never commits; `database.run(lambda session: jobs.cancel(session, ...))` makes it
+one short transaction. Each locks its keys, sorted by name, before it reads or changes a job, and ends with `settle`.
+"""
+
+from __future__ import annotations
+
+from webqueue.job_verbs.claiming import claim, earliest_due, free_dead
+from webqueue.job_verbs.finishing import finish, hand_back
+from webqueue.job_verbs.keys import (
+    lift_cooldown,
+    pause_all,
+    pause_key,
+    paused_all,
+    rekey_site,
+    resume_all,
+    resume_key,
+)
+from webqueue.job_verbs.operating import cancel, move_to_front
+from webqueue.job_verbs.running import (
+    add_log_lines,
+    checkpoint,
+    fence,
+    progress,
+    record_interval,
+    renew,
+    stop_requests,
+)
+from webqueue.job_verbs.settling import settle
+from webqueue.job_verbs.submitting import retry, skip_tick, submit
+from webqueue.job_verbs.types import (
+    LEASE_SECONDS,
+    MAX_EXTENSIONS,
+    MAX_RECOVERIES,
+    Claimed,
+    Finished,
+    Lease,
+    Life,
+    Policy,
+    Submitted,
+)
+
+__all__ = [
+    "LEASE_SECONDS",
+    "MAX_EXTENSIONS",
+    "MAX_RECOVERIES",
+    "Claimed",
+    "Finished",
+    "Lease",
+    "Life",
+    "Policy",
+    "Submitted",
+    "add_log_lines",
+    "cancel",
+    "checkpoint",
+    "claim",
+    "earliest_due",
+    "fence",
+    "finish",
+    "free_dead",
+    "hand_back",
+    "lift_cooldown",
+    "move_to_front",
+    "pause_all",
+    "pause_key",
+    "paused_all",
+    "progress",
+    "record_interval",
+    "rekey_site",
+    "renew",
+    "resume_all",
+    "resume_key",
+    "retry",
+    "settle",
+    "skip_tick",
+    "stop_requests",
+    "submit",
+]

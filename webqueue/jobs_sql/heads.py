@@ -1,0 +1,49 @@
+"""Reading the queue of a key: its head, when it is next due, and what runs in it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import literal_column, select
+from sqlalchemy.orm import Session
+
+from webqueue.models import Job
+
+QUEUED = Job.status == literal_column("'queued'")
+RUNNING = Job.status == literal_column("'running'")
+
+
+def head(session: Session, key: str) -> tuple[int, datetime] | None:
+    """Number and due time of the key's first queued job, due or not."""
+    row = session.execute(
+        select(Job.seq, Job.retry_at)
+        .where(Job.rate_key == key, QUEUED)
+        .order_by(Job.retry_at, Job.seq)
+        .limit(1)
+    ).first()
+    return None if row is None or row.retry_at is None else (row.seq, row.retry_at)
+
+
+def next_due(session: Session, key: str) -> datetime | None:
+    """When the key's first queued job is due; None without one."""
+    first = head(session, key)
+    return None if first is None else first[1]
+
+
+def due_head(session: Session, key: str, now: datetime) -> int | None:
+    """Number of the first queued job of the key that is due at `now`.
+
+    Ordered by due time, then number (P3): a job due later never holds up one that is due.
+    """
+    first = head(session, key)
+    return first[0] if first is not None and first[1] <= now else None
+
+
+def running_job(session: Session, key: str) -> Job | None:
+    """The key's running job, locked, whatever the key's row says."""
+    return session.scalars(
+        select(Job)
+        .where(Job.rate_key == key, RUNNING)
+        .with_for_update(key_share=True)
+        .execution_options(populate_existing=True)
+    ).first()

@@ -1,0 +1,62 @@
+"""Writing job rows; every write of a running one names its lease token."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, cast
+
+from sqlalchemy import CursorResult, func, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from webqueue.jobs_sql.heads import QUEUED, RUNNING
+from webqueue.models import Job
+
+
+def insert_job(session: Session, values: dict[str, Any]) -> int | None:
+    """Insert a job; None when its tick has made one already (P7)."""
+    dialect = session.get_bind().dialect.name
+    insert = (postgresql if dialect == "postgresql" else sqlite).insert(Job).values(values)
+    if values.get("tick") is not None:
+        insert = insert.on_conflict_do_nothing(index_elements=["target_code", "tick"])
+    # All rows of a RETURNING are fetched: SQLite keeps the statement open otherwise.
+    rows = session.execute(insert.returning(Job.seq)).all()
+    return int(rows[0].seq) if rows else None
+
+
+def start_job(
+    session: Session, seq: int, *, token: int, worker_id: str, until: datetime, now: datetime
+) -> bool:
+    """Queued → running under a new token; False when the job is not queued any more."""
+    return _hit(
+        session.execute(
+            update(Job)
+            .where(Job.seq == seq, QUEUED)
+            .values(
+                status="running",
+                lease_token=token,
+                leased_by=worker_id,
+                retry_at=until,
+                started_at=now,
+                began_at=func.coalesce(Job.began_at, now, type_=Job.began_at.type),
+                modified_at=now,
+            )
+            .execution_options(synchronize_session=False)
+        )
+    )
+
+
+def update_running(session: Session, seq: int, token: int, values: dict[str, Any]) -> bool:
+    """Change a running job, fenced by its lease token; False = the lease is lost, nothing was written (P4)."""
+    return _hit(
+        session.execute(
+            update(Job)
+            .where(Job.seq == seq, Job.lease_token == token, RUNNING)
+            .values(values)
+            .execution_options(synchronize_session=False)
+        )
+    )
+
+
+def _hit(result: Any) -> bool:
+    return cast("CursorResult[Any]", result).rowcount == 1

@@ -1,0 +1,138 @@
+"""Migrations of the database, inside the package: Alembic, in batch mode for SQLite.
+
+They run by themselves on SQLite at start, after a copy made by SQLite's own backup, and by `webqueue db upgrade`
+elsewhere; one process at a time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util.exc import CommandError
+from sqlalchemy import Connection, inspect, text
+
+from webqueue import logs
+from webqueue.database import Database
+from webqueue.errors import WebqueueError
+
+log = logs.get(__name__)
+# Any number does, as long as nobody else in this database uses it: "webqueue" on a telephone's keys.
+_ADVISORY_LOCK: Final = 93278373
+# A copy needs the file's size, and the migration itself about as much again.
+_ROOM_FACTOR: Final = 2
+
+
+class MigrationError(WebqueueError):
+    """The database's tables do not fit this version of webqueue."""
+
+
+def upgrade(database: Database) -> bool:
+    """Bring the tables up to this version; True when something was to be done.
+
+    Raises:
+        MigrationError: the database was written by a newer webqueue.
+    """
+    if is_current(database):
+        return False
+    with _one_at_a_time(database):
+        if is_current(database):
+            return False
+        if database.is_sqlite:
+            copy_before(database)
+        # Alembic runs its own transaction on this connection; foreign keys are off while batch mode rebuilds tables.
+        with database.engine.connect() as connection:
+            if database.is_sqlite:
+                connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
+                connection.commit()
+            _run(connection)
+            if database.is_sqlite:
+                connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+                connection.commit()
+    log.info("database upgraded", revision=_script().get_current_head())
+    return True
+
+
+def is_current(database: Database) -> bool:
+    """Whether the tables are those of this version.
+
+    Raises:
+        MigrationError: they were made by a newer one.
+    """
+    with database.engine.connect() as connection:
+        revision = MigrationContext.configure(connection).get_current_revision()
+    if revision is None:
+        return False
+    script = _script()
+    try:
+        script.get_revision(revision)
+    except CommandError:
+        raise MigrationError(
+            f"The database {database.url.render_as_string(hide_password=True)} was written by a newer webqueue "
+            f"(revision {revision}). Install that version, or restore the copy made before its upgrade."
+        ) from None
+    return revision == script.get_current_head()
+
+
+def copy_before(database: Database) -> Path | None:
+    """Copy the SQLite file beside itself before a migration, where there is room; the copy's path."""
+    source = Path(str(database.url.database))
+    with database.engine.connect() as connection:
+        if not inspect(connection).get_table_names():
+            return None
+        revision = MigrationContext.configure(connection).get_current_revision()
+    if shutil.disk_usage(source.parent).free < source.stat().st_size * _ROOM_FACTOR:
+        log.warning("no room for a copy before the migration", file=str(source))
+        return None
+    target = source.with_name(f"{source.name}.before-upgrade-from-{revision}")
+    with database.engine.connect() as connection:
+        target.unlink(missing_ok=True)
+        connection.commit()
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        raw.execute("VACUUM INTO ?", (str(target),))
+    return target
+
+
+def _run(connection: Connection) -> None:
+    config = _config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    return config
+
+
+def _script() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())
+
+
+@contextmanager
+def _one_at_a_time(database: Database) -> Iterator[None]:
+    if not database.is_sqlite:
+        with database.engine.connect() as connection:
+            connection.execute(text("SET lock_timeout = 0"))
+            connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _ADVISORY_LOCK})
+            connection.commit()
+            try:
+                yield
+            finally:
+                connection.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": _ADVISORY_LOCK})
+                connection.execute(text("RESET lock_timeout"))
+                connection.commit()
+        return
+    database.instance_path.mkdir(parents=True, exist_ok=True)
+    with (database.instance_path / "migrate.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

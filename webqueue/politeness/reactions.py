@@ -1,0 +1,112 @@
+"""What a key and a target learn from a run: cooldown, growth and shrinking of the interval (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy.orm import Session
+
+from webqueue.models import IntervalChange, KeyEvent, RateKey, Target
+from webqueue.politeness import interval
+from webqueue.politeness.cooldown import extended
+
+CLEAN_RUNS_BEFORE_SHRINKING: Final = interval.CLEAN_RUNS_BEFORE_SHRINKING
+
+
+def note_event(
+    session: Session,
+    key: RateKey,
+    kind: str,
+    *,
+    at: datetime,
+    by: str = "",
+    message: str = "",
+    job_id: str | None = None,
+) -> None:
+    """Write what happened to a key into its history."""
+    session.add(KeyEvent(rate_key=key.key, at=at, kind=kind, by=by, message=message, job_id=job_id))
+
+
+def cool_down(
+    session: Session, key: RateKey, *, now: datetime, seconds: int, cause: str, job_id: str
+) -> None:
+    """Let `key` start nothing for `seconds`; a running cooldown is never shortened."""
+    until = extended(key.cooldown_until, now + timedelta(seconds=seconds))
+    if key.cooldown_until is None or until > key.cooldown_until:
+        key.cooldown_cause = cause
+    key.cooldown_until = until
+    note_event(
+        session, key, "blocked", at=now, message=f"{cause}; cooling down for {seconds} s", job_id=job_id
+    )
+
+
+def keep_gap(key: RateKey, until: datetime, cause: str) -> None:
+    """Let `key` start nothing before `until`, unless it waits longer already."""
+    if key.gap_until is None or until > key.gap_until:
+        key.gap_until = until
+        key.gap_cause = cause
+
+
+def not_before(key: RateKey) -> datetime | None:
+    """The later of cooldown and gap; None when there is neither."""
+    times = [time for time in (key.cooldown_until, key.gap_until) if time is not None]
+    return max(times, default=None)
+
+
+def grow_interval(
+    session: Session, target: Target, *, now: datetime, cause: str, job_id: str
+) -> dict[str, Any]:
+    """Let the target's interval grow after a block; returns the `cooldown_interval_adjustment` of the result."""
+    old = current_interval(target)
+    growth = interval.grow(old)
+    target.clean_runs = 0
+    if growth.status == "updated":
+        _learn(session, target, growth.seconds, now=now, cause=cause, job_id=job_id)
+    return {
+        "target_code": target.code,
+        "old_interval_sec": _plain(old),
+        "new_interval_sec": growth.seconds,
+        "status": growth.status,
+    }
+
+
+def note_clean_run(session: Session, key: RateKey, target: Target, *, now: datetime, job_id: str) -> None:
+    """A clean run forgives the key's blocks; after three, each further one shrinks the target's learned interval."""
+    key.consecutive_blocks = 0
+    if target.learned_interval_sec is None:
+        return
+    target.clean_runs += 1
+    if target.clean_runs <= CLEAN_RUNS_BEFORE_SHRINKING:
+        return
+    smaller = interval.shrink(target.learned_interval_sec, target.interval_sec)
+    _learn(
+        session,
+        target,
+        smaller.seconds,
+        now=now,
+        cause=f"clean run {target.clean_runs} in a row",
+        job_id=job_id,
+    )
+
+
+def current_interval(target: Target) -> float:
+    """The target's interval in seconds: its learned one where that is larger than the file's."""
+    return interval.interval_in_force(target.interval_sec, target.learned_interval_sec, None)
+
+
+def _learn(
+    session: Session, target: Target, seconds: float, *, now: datetime, cause: str, job_id: str
+) -> None:
+    old = current_interval(target)
+    target.learned_interval_sec = None if seconds <= target.interval_sec else seconds
+    if old != seconds:
+        session.add(
+            IntervalChange(
+                target_code=target.code, at=now, old_sec=old, new_sec=seconds, cause=cause, job_id=job_id
+            )
+        )
+
+
+def _plain(value: float) -> int | float:
+    return int(value) if value == int(value) else value

@@ -1,0 +1,84 @@
+"""Which URLs are stored already, and since when (DESIGN section 6, "Known pages")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import literal, select, union_all
+from sqlalchemy.orm import Session
+
+from webqueue.documents.hashes import url_hash
+from webqueue.models import Document, DocumentAlias
+
+NEW: Final = "new"
+KNOWN: Final = "known"
+IN_CHAIN: Final = "in_chain"
+
+# SQLite takes 32,766 parameters in a statement; each URL is bound twice.
+_URLS_IN_A_STATEMENT: Final = 5_000
+
+
+def known(
+    session: Session, target_code: str, urls: Iterable[str], *, root_id: str, chain_began_at: datetime
+) -> dict[str, str]:
+    """What is stored of `urls`, in one statement.
+
+    Args:
+        session: of the caller's transaction.
+        target_code: documents of other targets do not count.
+        urls: as links led to them; other URLs of a document are found too.
+        root_id: first job of the chain that asks.
+        chain_began_at: when that job first began.
+
+    Returns:
+        For each URL `new` (not stored), `known` (stored before the chain began, and not again by it) or `in_chain`
+        (stored since: not fetched again, but no reason to stop).
+    """
+    wanted = {url_hash(url): url for url in urls}
+    states = dict.fromkeys(wanted.values(), NEW)
+    for hashes in _batches(list(wanted)):
+        own = select(Document.url_hash, Document.first_seen_at, Document.last_root_id, literal(1)).where(
+            Document.target_code == target_code, Document.url_hash.in_(hashes)
+        )
+        other = (
+            select(DocumentAlias.url_hash, Document.first_seen_at, Document.last_root_id, literal(0))
+            .join(Document, Document.id == DocumentAlias.document_id)
+            .where(DocumentAlias.target_code == target_code, DocumentAlias.url_hash.in_(hashes))
+        )
+        # A document's own URL counts more than one that led to another document: it comes last and stays.
+        rows = sorted(session.execute(union_all(own, other)).all(), key=lambda row: int(row[3]))
+        for found, first_seen_at, last_root_id, _ in rows:
+            before = first_seen_at < chain_began_at and last_root_id != root_id
+            states[wanted[found]] = KNOWN if before else IN_CHAIN
+    return states
+
+
+def validators(session: Session, target_code: str, url: str) -> Mapping[str, str]:
+    """Headers that make a request for a stored document conditional (RFC 9110 section 13); empty when there are none."""
+    row = session.execute(
+        select(Document.etag, Document.last_modified).where(
+            Document.id == document_id(session, target_code, url)
+        )
+    ).one_or_none()
+    headers = {} if row is None else {"if-none-match": row.etag, "if-modified-since": row.last_modified}
+    return {name: value for name, value in headers.items() if value}
+
+
+def document_id(session: Session, target_code: str, url: str) -> int | None:
+    """The document that has `url`, as its own or as another one that led to it."""
+    wanted = url_hash(url)
+    own = select(Document.id).where(Document.target_code == target_code, Document.url_hash == wanted)
+    found = session.execute(own).scalar_one_or_none()
+    if found is not None:
+        return found
+    other = select(DocumentAlias.document_id).where(
+        DocumentAlias.target_code == target_code, DocumentAlias.url_hash == wanted
+    )
+    return session.execute(other).scalar_one_or_none()
+
+
+def _batches(hashes: list[str]) -> Iterable[list[str]]:
+    for start in range(0, len(hashes), _URLS_IN_A_STATEMENT):
+        yield hashes[start : start + _URLS_IN_A_STATEMENT]

@@ -131,9 +131,8 @@ class Database:
             progress = _Progress()
             try:
                 with self.transaction() as session:
-                    progress.result = work(session)
+                    result = work(session)
                     progress.committing = True
-                return progress.result
             except DBAPIError as error:
                 if attempt == attempts or not is_passing(error):
                     raise
@@ -144,6 +143,8 @@ class Database:
                         found = read_back(session)
                     if found is not None:
                         return found
+            else:
+                return result
         raise AssertionError("unreachable")
 
     def add_notifier(self, notify: Callable[[], None]) -> None:
@@ -208,7 +209,6 @@ class _Progress:
     """How far a transaction got, told apart from its errors."""
 
     committing = False
-    result: Any = None
 
 
 def is_passing(error: DBAPIError) -> bool:

@@ -23,14 +23,23 @@ _LIMIT_GRACE: Final = timedelta(seconds=LEASE_SECONDS)
 _PUT_OFF: Final = timedelta(seconds=60)
 
 
-def claim(session: Session, worker_id: str, *, limit: int, life: Callable[[str], Life]) -> list[Claimed]:
+def claim(
+    session: Session,
+    worker_id: str,
+    *,
+    limit: int,
+    life: Callable[[str], Life],
+    lease_sec: float = LEASE_SECONDS,
+) -> list[Claimed]:
     """Lease up to `limit` due keys, the one due longest first, and take the head of each.
 
     Args:
         worker_id: who claims.
         limit: idle threads of the worker.
         life: what is known of another worker's process, for the keys whose lease has ended.
+        lease_sec: how long the leases last, in seconds.
     """
+    lease = timedelta(seconds=lease_sec)
     now = clock.now(session)
     all_paused = paused_all(session)
     keys = jobs_sql.lock_due_keys(session, now, limit, leased_only=all_paused)

@@ -44,7 +44,7 @@ def finish(
         Closing(job=job, key=key, target=target, site=site, keys=keys, policy=policy, now=now),
         ending,
     )
-    _keep_gaps(session, key, site, now, last_request_at)
+    _keep_gaps(session, key, now, last_request_at)
     values: dict[str, Any] = {
         "status": closing.status,
         "retry_at": None,
@@ -73,10 +73,10 @@ def hand_back(
     Raises:
         LeaseLostError: the job is no longer this lease's; nothing was written.
     """
-    job, keys, _target, site = _lock(session, lease)
+    job, keys, _target, _site = _lock(session, lease)
     key = keys[lease.rate_key]
     now = clock.now(session)
-    _keep_gaps(session, key, site, now, last_request_at)
+    _keep_gaps(session, key, now, last_request_at)
     if not stopped:
         keep_gap(key, now + _UNSTOPPED_GAP, "a handler that did not stop")
         note_event(session, key, "stuck", at=now, message="handler did not stop; handed back", job_id=job.id)
@@ -116,9 +116,7 @@ def _lock(session: Session, lease: Lease) -> tuple[Job, Mapping[str, RateKey], T
     return running, keys, session.get_one(Target, running.target_code, populate_existing=True), site
 
 
-def _keep_gaps(
-    session: Session, key: RateKey, site: Site, now: datetime, last_request_at: datetime | None
-) -> None:
+def _keep_gaps(session: Session, key: RateKey, now: datetime, last_request_at: datetime | None) -> None:
     if last_request_at is not None:
         if key.last_request_at is None or last_request_at > key.last_request_at:
             key.last_request_at = last_request_at

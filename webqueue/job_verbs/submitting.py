@@ -6,7 +6,7 @@ import secrets
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import func, literal_column, or_, select
+from sqlalchemy import Integer, Select, func, literal_column, or_, select
 from sqlalchemy.orm import Session
 
 from webqueue import clock, jobs_sql
@@ -220,8 +220,8 @@ def resume_page(job: Job) -> int:
 
 def place_in_line(session: Session, job: Job) -> int:
     """1 for the job that its key runs next; counted up to 1,000, so that a deep key costs no more."""
-    ahead = (
-        select(literal_column("1"))
+    ahead: Select[int] = (
+        select(literal_column("1", Integer))
         .where(
             Job.rate_key == job.rate_key,
             Job.status == literal_column("'queued'"),

@@ -41,6 +41,11 @@ def local_now() -> datetime:
     return _replacement() if _replacement is not None else datetime.now(UTC)
 
 
+def replacement() -> datetime | None:
+    """What the clock of a test says; None while the real clocks hold."""
+    return None if _replacement is None else _replacement()
+
+
 def boot_seconds() -> float:
     """Seconds of a monotonic clock that counts suspension; only differences mean something."""
     return time.clock_gettime(_BOOT_CLOCK)

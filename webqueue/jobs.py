@@ -28,7 +28,7 @@ from webqueue.job_verbs.running import (
     stop_requests,
 )
 from webqueue.job_verbs.settling import settle
-from webqueue.job_verbs.submitting import retry, skip_tick, submit
+from webqueue.job_verbs.submitting import lock_key_of_target, retry, skip_tick, submit
 from webqueue.job_verbs.types import (
     LEASE_SECONDS,
     MAX_EXTENSIONS,
@@ -61,6 +61,7 @@ __all__ = [
     "free_dead",
     "hand_back",
     "lift_cooldown",
+    "lock_key_of_target",
     "move_to_front",
     "pause_all",
     "pause_key",

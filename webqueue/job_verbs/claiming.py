@@ -43,7 +43,7 @@ def claim(
     now = clock.now(session)
     all_paused = paused_all(session)
     keys = jobs_sql.lock_due_keys(session, now, limit, leased_only=all_paused)
-    claimed = [_claim_key(session, key, worker_id, now, life, all_paused=all_paused) for key in keys]
+    claimed = [_claim_key(session, key, worker_id, now, life, lease, all_paused=all_paused) for key in keys]
     return [one for one in claimed if one is not None]
 
 
@@ -106,12 +106,13 @@ def _claim_key(
     worker_id: str,
     now: datetime,
     life: Callable[[str], Life],
+    lease: timedelta,
     *,
     all_paused: bool,
 ) -> Claimed | None:
     orphan = jobs_sql.running_job(session, key.key)
     if orphan is not None:
-        if _extended(session, key, orphan, now, life):
+        if _extended(session, key, orphan, now, life, lease):
             return None
         recover(session, key, orphan, now)
     release(key)
@@ -121,11 +122,11 @@ def _claim_key(
     if seq is None:
         settle(session, key, now)
         return None
-    return _start(session, key, seq, worker_id, now)
+    return _start(session, key, seq, worker_id, now, lease)
 
 
 def _extended(
-    session: Session, key: RateKey, orphan: Job, now: datetime, life: Callable[[str], Life]
+    session: Session, key: RateKey, orphan: Job, now: datetime, life: Callable[[str], Life], lease: timedelta
 ) -> bool:
     """Whether the silent owner of an ended lease is alive and gets more time (P5)."""
     if (
@@ -138,7 +139,7 @@ def _extended(
     limit = (orphan.started_at or now) + timedelta(seconds=target.max_runtime_sec) + _LIMIT_GRACE
     if now >= limit:
         return False
-    until = min(now + timedelta(seconds=LEASE_SECONDS), limit)
+    until = min(now + lease, limit)
     if not jobs_sql.update_running(
         session, orphan.seq, orphan.lease_token, {"retry_at": until, "modified_at": now}
     ):
@@ -154,9 +155,11 @@ def _extended(
     return True
 
 
-def _start(session: Session, key: RateKey, seq: int, worker_id: str, now: datetime) -> Claimed | None:
+def _start(
+    session: Session, key: RateKey, seq: int, worker_id: str, now: datetime, lease_time: timedelta
+) -> Claimed | None:
     token = key.lease_token + 1
-    until = now + timedelta(seconds=LEASE_SECONDS)
+    until = now + lease_time
     try:
         with session.begin_nested():
             started = jobs_sql.start_job(session, seq, token=token, worker_id=worker_id, until=until, now=now)

@@ -31,10 +31,12 @@ def fence(session: Session, lease: Lease) -> None:
         raise LeaseLostError(lease.job_id)
 
 
-def renew(session: Session, worker_id: str, leases: Iterable[Lease]) -> set[Lease]:
-    """Renew the leases of a process for 60 s from now, keys sorted; returns those that are lost."""
+def renew(
+    session: Session, worker_id: str, leases: Iterable[Lease], *, lease_sec: float = LEASE_SECONDS
+) -> set[Lease]:
+    """Renew the leases of a process for `lease_sec` from now, keys sorted; returns those that are lost."""
     now = clock.now(session)
-    until = now + timedelta(seconds=LEASE_SECONDS)
+    until = now + timedelta(seconds=lease_sec)
     lost = set()
     for lease in sorted(leases):
         key = session.execute(

@@ -1,0 +1,44 @@
+"""The processes that work on this database, as their heartbeats tell (for the overview and for `/readyz`)."""
+
+from __future__ import annotations
+
+import os
+import socket
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy import delete
+from sqlalchemy.orm import Session
+
+from webqueue import clock
+from webqueue.models import Process
+
+# A process that was silent for so long is shown no more. Its leases are another matter (DESIGN P5).
+FORGET_AFTER: Final = timedelta(hours=1)
+
+
+def beat(session: Session, process_id: str, *, role: str, threads: int = 0) -> None:
+    """Note that this process lives; the first beat enters it.
+
+    Args:
+        process_id: random per start.
+        role: `worker` or `scheduler`.
+        threads: the worker threads it has.
+    """
+    now = clock.now(session)
+    row = session.get(Process, process_id)
+    if row is None:
+        row = Process(id=process_id, role=role, hostname=socket.gethostname(), pid=os.getpid(), started_at=now)
+        session.add(row)
+    row.threads = threads
+    row.heartbeat_at = now
+
+
+def leave(session: Session, process_id: str) -> None:
+    """Note that this process ended in order."""
+    session.execute(delete(Process).where(Process.id == process_id))
+
+
+def forget_silent(session: Session) -> None:
+    """Drop the rows of processes that have been silent for an hour."""
+    session.execute(delete(Process).where(Process.heartbeat_at < clock.now(session) - FORGET_AFTER))

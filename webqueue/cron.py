@@ -1,0 +1,423 @@
+"""Cron schedules: five fields in a timezone, and what they mean on the wall clock (DESIGN §7).
+
+`cronsim` reads the fields and finds the matching wall-clock times, by the rules of Debian's cron. Which
+moments those wall-clock times are is worked out here, because cronsim loses ticks around clock changes that
+are not whole hours (docs/decisions/0001-cronsim-and-half-hour-repeats.md). Two rules, both from cron(8) of
+Debian:
+
+- A schedule whose minute or hour field starts with `*` follows the wall clock: what the clock skips does not
+  run, what it shows twice runs twice.
+- Any other schedule runs each of its times once: one that the clock skips runs right after the gap, one that
+  the clock shows twice runs the first time.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+import zoneinfo
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from cron_descriptor import Options, get_description
+from cronsim import CronSim, CronSimError
+
+from webqueue.errors import InvalidInputError, Problem
+
+MAX_EXPRESSION_LENGTH = 200
+MAX_TIMEZONE_LENGTH = 100
+MAX_NEXT_TIMES = 1000
+
+_NAMED_SCHEDULES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+# In any 50 years of this century every date falls on every weekday that it can fall on. What finds no match
+# from here never fires; and so the answer does not depend on the day on which somebody saves a schedule.
+_START_OF_CENTURY = datetime(2001, 1, 1)  # noqa: DTZ001 - a wall-clock time without a zone
+
+_SECOND = timedelta(seconds=1)
+_DAY = timedelta(days=1)
+
+# These keys of the system's zone directory are no places: one is whatever this machine is set to, one a
+# placeholder.
+_NO_TIMEZONES = frozenset({"localtime", "Factory"})
+
+
+@dataclass(frozen=True)
+class _Field:
+    name: str
+    values: str
+    term: re.Pattern[str]
+    largest_step: int
+
+
+def _field(name: str, values: str, value: str, largest_step: int, also: str = "") -> _Field:
+    term = rf"(?:\*|(?P<low>{value})(?:-(?P<high>{value}))?)(?:/(?P<step>[0-9]+))?{also}"
+    return _Field(name, values, re.compile(term), largest_step)
+
+
+_FIELDS = (
+    _field("minute", "0-59", "[0-9]+", 60),
+    _field("hour", "0-23", "[0-9]+", 24),
+    _field("day of the month", "1-31, L (the last day), LW (the last weekday)", "[0-9]+", 31, "|L|LW"),
+    _field("month", "1-12 or JAN-DEC", "[0-9]+|[A-Z]{3}", 12),
+    _field(
+        "day of the week",
+        "0-7 (0 and 7 are Sunday) or SUN-SAT, 1#2 (the second Monday), 5L (the last Friday)",
+        "[0-9]+|[A-Z]{3}",
+        7,
+        "|(?:[0-9]+|[A-Z]{3})#[1-5]|[0-9]L",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A cron expression in a timezone. Made by `parse`, which is the only thing that checks it."""
+
+    expression: str
+    """As it was written, without spaces around it."""
+    fields: str
+    """The five fields in upper case; a named schedule such as `@daily` spelled out."""
+    timezone: str
+    """The IANA name of the zone whose wall clock counts."""
+
+    def next_after(self, after: datetime) -> datetime:
+        """The first tick later than `after` (a tick exactly at `after` is not it), in UTC.
+
+        `after` is an aware datetime; ValueError if it is naive. Raises InvalidInputError (`after`) where the
+        calendar of the machine ends first.
+        """
+        if after.tzinfo is None:
+            raise ValueError("after must be an aware datetime")
+        try:
+            start = after.astimezone(UTC).replace(microsecond=0)
+            return self._next_by_clock(start) if self._follows_the_clock else self._next_once(start)
+        except (OverflowError, StopIteration) as error:
+            raise InvalidInputError.of(
+                "after", f"No tick can be worked out after {after.isoformat()}."
+            ) from error
+
+    def next_times(self, after: datetime, count: int) -> list[datetime]:
+        """The first `count` ticks (0 to 1000) later than `after`, in UTC, ascending.
+
+        Raises InvalidInputError (`count`, or `after` as `next_after` does).
+        """
+        if not 0 <= count <= MAX_NEXT_TIMES:
+            raise InvalidInputError.of(
+                "count", f"{count} times were asked for; allowed are 0 to {MAX_NEXT_TIMES}."
+            )
+        times: list[datetime] = []
+        for _ in range(count):
+            times.append(self.next_after(times[-1] if times else after))
+        return times
+
+    def words(self) -> str:
+        """The schedule in English words, with a 24 h clock, without the timezone: "At 03:00, every day"."""
+        if self._is_beyond_cron_descriptor:
+            return CronSim(self.fields, _START_OF_CENTURY).explain()
+        options = Options()
+        options.use_24hour_time_format = True
+        options.verbose = True
+        options.locale_code = "en_US"  # else the words would depend on the environment of the process
+        words: str = get_description(self.fields, options)
+        return words
+
+    def dst_notes(self, after: datetime, days: int = 370) -> list[str]:
+        """What the clock changes within `days` after `after` skip or repeat of this schedule, one sentence
+        each.
+
+        Empty where the zone changes no clock, or no time of the schedule is touched.
+        """
+        notes = []
+        moment = after.astimezone(UTC).replace(microsecond=0)
+        end = moment + timedelta(days=days)
+        while (change := self._first_change(moment, end, self._offset(moment))) is not None:
+            note = self._note_of_change(change)
+            if note:
+                notes.append(note)
+            moment = change
+        return notes
+
+    @property
+    def _zone(self) -> zoneinfo.ZoneInfo:
+        return zoneinfo.ZoneInfo(self.timezone)
+
+    @property
+    def _follows_the_clock(self) -> bool:
+        minute, hour, *_ = self.fields.split()
+        return minute.startswith("*") or hour.startswith("*")
+
+    @property
+    def _is_beyond_cron_descriptor(self) -> bool:
+        """Whether cron-descriptor would say something untrue: cronsim's own words are plainer, but right.
+
+        It says "or" where a day field that starts with `*` means "and", drops the ordinals from lists such as
+        `1#2,5#1`, and stumbles over `*` and steps in lists.
+        """
+        fields = self.fields.split()
+        _, _, day, _, weekday = fields
+        both_days = day != "*" and weekday != "*" and (day.startswith("*") or weekday.startswith("*"))
+        return both_days or any("," in field and re.search(r"[*/#L]", field) for field in fields)
+
+    def _offset(self, moment: datetime) -> timedelta:
+        offset = moment.astimezone(self._zone).utcoffset()
+        assert offset is not None  # a ZoneInfo always knows
+        return offset
+
+    def _wall_times(self, after_wall: datetime) -> Iterator[datetime]:
+        """The matching wall-clock times later than `after_wall`. Naive: cronsim's own clock changes stay out."""
+        return CronSim(self.fields, after_wall)
+
+    def _next_by_clock(self, start: datetime) -> datetime:
+        """The next moment at which the wall clock shows a matching time.
+
+        While one offset holds, the wall clock is UTC plus that offset and nothing is skipped or repeated. So
+        the next match is looked for at the present offset, and again from the change on if the offset changes
+        before it.
+        """
+        moment, offset = start, self._offset(start)
+        while True:
+            candidate = _moment(next(self._wall_times(_wall(moment, offset))), offset)
+            change = self._first_change(moment, candidate, offset)
+            if change is None:
+                return candidate
+            # A second earlier, because the change itself may be a tick.
+            moment, offset = change - _SECOND, self._offset(change)
+
+    def _next_once(self, start: datetime) -> datetime:
+        """The next moment at which the wall clock reaches a matching time for the first time, or jumps over
+        it.
+
+        That moment never decreases as the wall-clock time grows, and for times up to the present one it is
+        past.
+        """
+        walls = self._wall_times(_wall(start, self._offset(start)))
+        while True:
+            moment = self._first_moment_at_or_past(next(walls))
+            if moment > start:
+                return moment
+
+    def _first_moment_at_or_past(self, wall: datetime) -> datetime:
+        local = wall.replace(tzinfo=self._zone)
+        moment = local.astimezone(UTC)
+        if _wall(moment, self._offset(moment)) == wall:
+            return moment  # fold=0: of a repeated time the first
+        before_gap = local.replace(fold=1).astimezone(
+            UTC
+        )  # PEP 495: in a gap, fold=1 is read with the later offset
+        return self._bisect_change(before_gap, moment, self._offset(before_gap))
+
+    def _first_change(self, start: datetime, end: datetime, offset: timedelta) -> datetime | None:
+        """The first second in (start, end] at which another offset than `offset` holds; None if it holds
+        throughout.
+
+        Looks once a day: no zone has had two changes within a week of each other since 1970.
+        """
+        low = start
+        while low < end:
+            high = min(low + _DAY, end)
+            if self._offset(high) != offset:
+                return self._bisect_change(low, high, offset)
+            low = high
+        return None
+
+    def _bisect_change(self, low: datetime, high: datetime, offset: timedelta) -> datetime:
+        """The second at which `offset` ends; it holds just after `low` and no longer at `high`."""
+        while (seconds := (high - low) // _SECOND) > 1:
+            middle = low + timedelta(seconds=seconds // 2)
+            if self._offset(middle) == offset:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _note_of_change(self, change: datetime) -> str | None:
+        old = _wall(change, self._offset(change - _SECOND))
+        new = _wall(change, self._offset(change))
+        touched = self._wall_times_between(min(old, new), max(old, new))
+        if not touched:
+            return None
+        times = _listed(touched, dated=abs(new - old) >= _DAY)
+        change_told = (
+            f"{old:%Y-%m-%d}: the clock of {self.timezone} goes from {old:%H:%M} to {_until(old, new)}"
+        )
+        clock = f"{change_told}; {times}"
+        one = len(touched) == 1
+        if new > old:
+            if self._follows_the_clock:
+                return f"{clock} {'does' if one else 'do'} not exist and {'is' if one else 'are'} left out."
+            missing = f"{clock} {'does' if one else 'do'} not exist"
+            return f"{missing} and {'runs' if one else 'run'} at {new:%H:%M} instead."
+        if self._follows_the_clock:
+            return f"{clock} {'comes' if one else 'come'} twice and {'runs' if one else 'run'} both times."
+        return (
+            f"{clock} {'comes' if one else 'come'} twice and {'runs' if one else 'run'} once, the first time."
+        )
+
+    def _wall_times_between(self, first: datetime, end: datetime) -> list[datetime]:
+        times = []
+        for wall in self._wall_times(first - _SECOND):
+            if wall >= end:
+                break
+            times.append(wall)
+        return times
+
+
+def parse(expr: str, timezone: str) -> Schedule:
+    """Read a cron expression of five fields (or `@hourly`, `@daily`, …) for the wall clock of `timezone`.
+
+    Raises InvalidInputError with problems for `schedule` (naming the cron field and the values it may have)
+    and for `timezone`: both, where both are wrong. Six fields are refused, because the sixth means seconds to
+    one program and years to another; so is what never fires (DESIGN §7).
+    """
+    fields, problems = _read_expression(expr)
+    timezone_problem = _timezone_problem(timezone)
+    if timezone_problem:
+        problems.append(Problem("timezone", timezone_problem))
+    if problems:
+        raise InvalidInputError(problems)
+    return Schedule(expression=expr.strip(" \t\r\n"), fields=fields, timezone=timezone)
+
+
+def _read_expression(expr: str) -> tuple[str, list[Problem]]:
+    text = expr.strip(" \t\r\n")
+    problem = _problem_of_text(text)
+    if problem:
+        return "", [Problem("schedule", problem)]
+    fields = _NAMED_SCHEDULES.get(text.lower(), text.upper()).split()
+    if len(fields) != len(_FIELDS):
+        return "", [Problem("schedule", _wrong_count(text, len(fields)))]
+    problems = [
+        Problem("schedule", message)
+        for field, written in zip(_FIELDS, fields, strict=True)
+        if (message := _problem_of_field(field, written)) is not None
+    ]
+    if problems:
+        return "", problems
+    joined = " ".join(
+        _without_step_of_one(field, written) for field, written in zip(_FIELDS, fields, strict=True)
+    )
+    if not _fires(joined):
+        return "", [
+            Problem(
+                "schedule", f"{text!r} never fires: no month has such a day. Change day, month or weekday."
+            )
+        ]
+    return joined, []
+
+
+def _problem_of_text(text: str) -> str | None:
+    if not text:
+        return "The schedule is empty. Write five fields (minute hour day month weekday), such as 0 3 * * *."
+    if len(text) > MAX_EXPRESSION_LENGTH:
+        return f"The schedule has {len(text)} characters; allowed are {MAX_EXPRESSION_LENGTH}."
+    strange = next((char for char in text if char != "\t" and not " " <= char <= "~"), None)
+    if strange is not None:
+        return (
+            f"The schedule contains the character {strange!a}; write plain ASCII letters, digits and signs."
+        )
+    if text.startswith("@") and text.lower() not in _NAMED_SCHEDULES:
+        return f"There is no schedule {text!r}; the named ones are {', '.join(_NAMED_SCHEDULES)}."
+    return None
+
+
+def _wrong_count(text: str, count: int) -> str:
+    counted = f"{count} field{'' if count == 1 else 's'}"
+    message = f"{text!r} has {counted}; exactly five are needed: minute hour day month weekday."
+    return f"{message} A field for seconds or years is not supported." if count > len(_FIELDS) else message
+
+
+def _problem_of_field(field: _Field, written: str) -> str | None:
+    for term in written.split(","):
+        match = field.term.fullmatch(term)
+        if match is None or not _is_in_range(field, term):
+            hint = _wrapping_hint(match)
+            allowed = f"{field.values}, *, ranges, lists and steps"
+            return f"The {field.name} field has {term!r}; allowed are {allowed}.{hint}"
+        if match["step"] and not 1 <= int(match["step"]) <= field.largest_step:
+            return (
+                f"The {field.name} field has the step {match['step']}; allowed are 1 to {field.largest_step}."
+            )
+    return None
+
+
+def _is_in_range(field: _Field, term: str) -> bool:
+    """Whether cronsim takes the term, all other fields being `*`. Steps are judged elsewhere."""
+    probe = ["*"] * len(_FIELDS)
+    probe[_FIELDS.index(field)] = term.partition("/")[0]
+    try:
+        CronSim(" ".join(probe), _START_OF_CENTURY)
+    except CronSimError:
+        return False
+    return True
+
+
+def _wrapping_hint(match: re.Match[str] | None) -> str:
+    if match is None or match["high"] is None:
+        return ""
+    return " A range runs upwards; one that wraps round is written as two, such as 22-23,0-2."
+
+
+def _without_step_of_one(field: _Field, written: str) -> str:
+    """`5-5/10` means 5 alone; cronsim would read it as `5/10`, which goes on to the end of the range."""
+    terms = []
+    for term in written.split(","):
+        match = field.term.fullmatch(term)
+        is_single = match is not None and match["high"] is not None and match["low"] == match["high"]
+        terms.append(match["low"] if match is not None and is_single else term)
+    return ",".join(terms)
+
+
+def _fires(fields: str) -> bool:
+    try:
+        next(CronSim(fields, _START_OF_CENTURY))
+    except (CronSimError, StopIteration):
+        return False
+    return True
+
+
+def _timezone_problem(timezone: str) -> str | None:
+    if len(timezone) > MAX_TIMEZONE_LENGTH:
+        return f"The timezone has {len(timezone)} characters; no zone has more than {MAX_TIMEZONE_LENGTH}."
+    if timezone in _timezones():
+        return None
+    # Membership, and not ZoneInfo's word: it also takes "right/…" (which counts leap seconds) and, on some
+    # file systems, names in the wrong case, which another machine would then refuse.
+    lowered = {name.lower(): name for name in _timezones()}
+    near = difflib.get_close_matches(timezone.lower(), lowered, n=1)
+    hint = f" Did you mean {lowered[near[0]]}?" if near else " Write a name such as Asia/Shanghai or UTC."
+    return f"There is no timezone {timezone!a}.{hint}"
+
+
+@functools.cache
+def _timezones() -> frozenset[str]:
+    return frozenset(zoneinfo.available_timezones() - _NO_TIMEZONES)
+
+
+def _wall(moment: datetime, offset: timedelta) -> datetime:
+    return (moment + offset).replace(tzinfo=None)
+
+
+def _moment(wall: datetime, offset: timedelta) -> datetime:
+    return wall.replace(tzinfo=UTC) - offset
+
+
+def _until(old: datetime, new: datetime) -> str:
+    return f"{new:%H:%M}" if new.date() == old.date() else f"{new:%H:%M} of {new:%Y-%m-%d}"
+
+
+def _listed(times: list[datetime], *, dated: bool) -> str:
+    shown = [f"{time:%Y-%m-%d %H:%M}" if dated else f"{time:%H:%M}" for time in times]
+    if len(shown) <= 4:
+        return ", ".join(shown)
+    return f"{', '.join(shown[:3])} … {shown[-1]} ({len(shown)} times)"

@@ -81,7 +81,6 @@ class Database:
         """A session for reading: one consistent view, nothing is written."""
         with Session(self.engine, expire_on_commit=False, autoflush=False) as session:
             yield session
-            session.rollback()
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:

@@ -16,7 +16,7 @@ from webqueue.job_verbs.types import Finished, Lease, Policy
 from webqueue.models import Job, JobLog, JobStatus, RateKey, Site, Target
 from webqueue.outcomes import Ending
 from webqueue.politeness.keys import rate_groups, shared_politeness, site_key
-from webqueue.politeness.reactions import current_interval, keep_gap, note_event
+from webqueue.politeness.reactions import keep_gap, note_event
 
 # A handler that did not stop is given this long to end with its process before its key opens again (P9).
 _UNSTOPPED_GAP: Final = timedelta(seconds=10)

@@ -141,7 +141,7 @@ def _equal_job(session: Session, target_code: str, *, force: bool, from_page: in
             Job.from_page == from_page,
             Job.source != JobSource.TRY,
             # One that is being cancelled will not do the work that is asked for now.
-            Job.stop_requested == literal_column("false"),
+            Job.stop_requested.is_(False),
         )
         .order_by(Job.seq)
         .limit(1)
@@ -219,7 +219,9 @@ def resume_page(job: Job) -> int:
 
 
 def place_in_line(session: Session, job: Job) -> int:
-    """1 for the job that its key runs next; counted up to 1,000, so that a deep key costs no more."""
+    """1 for the job that its key runs next, 0 for one that does not wait; counted up to 1,000."""
+    if job.status != JobStatus.QUEUED:
+        return 0
     ahead: Select[int] = (
         select(literal_column("1", Integer))
         .where(

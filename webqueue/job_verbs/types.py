@@ -59,7 +59,7 @@ class Submitted:
 
     Attributes:
         deduplicated: an equal job stands already; `id` names that one and nothing was added.
-        position: place in the key's line, 1 = the next; counted up to 1,000.
+        position: place in the key's line, 1 = the next, 0 = not waiting; counted up to 1,000.
     """
 
     id: str

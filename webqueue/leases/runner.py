@@ -152,9 +152,9 @@ class _Runner(Generic[M]):
                 return [self._clean(row, lease)]
             if self.is_alive is not None and self.is_alive(row):
                 return ["alive"]
-        except Exception:  # noqa: BLE001 - logged; one row must not keep the others from their turn
+        except Exception as error:  # noqa: BLE001 - logged; one row must not keep the others from their turn
             # It is tried again when its lease ends.
-            self._log_failure(identity)
+            self._log_failure(identity, error)
             return ["failed"]
         return self._handle(row, lease)
 
@@ -186,8 +186,8 @@ class _Runner(Generic[M]):
         try:
             with lease.kept(unfinished_states(self.model)):
                 fields = self.handle(row, lease) or {}
-        except Exception:  # noqa: BLE001 - as above
-            self._log_failure(identity_of(row))
+        except Exception as error:  # noqa: BLE001 - as above
+            self._log_failure(identity_of(row), error)
             outcome, fields = "failed", {"status": self.model.INITIAL_STATE}
         final = fields.get("status") in self.model.FINAL_STATES
 
@@ -218,5 +218,5 @@ class _Runner(Generic[M]):
 
         return self.database.run(write)
 
-    def _log_failure(self, identity: Identity) -> None:
-        log.error("queue row failed", exc_info=True, model=self.model.__name__, key=key_text(identity))
+    def _log_failure(self, identity: Identity, error: Exception) -> None:
+        log.error("queue row failed", exc_info=error, model=self.model.__name__, key=key_text(identity))

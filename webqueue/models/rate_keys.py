@@ -36,6 +36,7 @@ class RateKey(ModelWithQueue, Base):
     INITIAL_STATE = RateKeyStatus.IDLE
     ACTIVE_STATE = RateKeyStatus.LEASED
     FINAL_STATES = ()
+    OUT_OF_QUEUE_STATES = (RateKeyStatus.IDLE,)
     warn_on_save_outside_runner = False
 
     key: Mapped[str] = mapped_column(String(KEY_LENGTH), primary_key=True)

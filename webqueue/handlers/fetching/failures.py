@@ -1,0 +1,104 @@
+"""What went wrong with a request, in words for the person who reads the job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import httpcore2
+
+from webqueue.handlers.fetching.decompression import MAX_RATIO, BombError, UndecodableError
+from webqueue.handlers.fetching.exchange import BrokenBodyError, CutBodyError, TooLargeError
+from webqueue.handlers.fetching.hops import Hop
+from webqueue.handlers.fetching.interruption import TotalTimeoutError
+from webqueue.handlers.fetching.wire import AddressRefusedError, TLSFailedError
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no answer.
+
+    Attributes:
+        kind: of the `FetchError`.
+        text: what happened.
+        advice: what to do about it, where that can be known.
+        again: whether another try may go better.
+        sent: whether the server may have got the request.
+    """
+
+    kind: str
+    text: str
+    advice: str = ""
+    again: bool = False
+    sent: bool = True
+
+
+def failure_of(error: Exception, hop: Hop, timeout_sec: float) -> Failure | None:  # noqa: PLR0911 - a table
+    """What an exception of an exchange means; None for one that is a surprise."""
+    match error:
+        case AddressRefusedError():
+            return Failure(
+                "address",
+                str(error),
+                "Crawls reach such addresses only where WEBQUEUE_ALLOW_PRIVATE_ADDRESSES is on.",
+            )
+        case TooLargeError():
+            return Failure("too_large", f"the answer is larger than {hop.max_bytes} bytes")
+        case BombError():
+            return Failure(
+                "too_large",
+                f"the answer unpacks to more than {MAX_RATIO} times its size, as only decompression bombs do",
+            )
+        case UndecodableError():
+            return Failure("decoding", f"the answer cannot be unpacked: {error}")
+        case BrokenBodyError():
+            return Failure("decoding", "the answer cannot be unpacked: it ends too early")
+        case CutBodyError():
+            return Failure("network", "the connection was cut in the middle of the answer", again=True)
+        case httpcore2.TimeoutException():
+            return _timeout(error, hop, timeout_sec)
+    return _connection(error)
+
+
+def _timeout(error: httpcore2.TimeoutException, hop: Hop, timeout_sec: float) -> Failure:
+    match error:
+        case TotalTimeoutError():
+            return Failure("timeout", f"the answer was not complete within {hop.total_sec:g} s", again=True)
+        case httpcore2.ConnectTimeout():
+            return Failure("timeout", f"{error} within {timeout_sec:g} s", again=True, sent=False)
+    return Failure("timeout", f"the server was silent for {timeout_sec:g} s", again=True)
+
+
+def _connection(error: Exception) -> Failure | None:  # noqa: PLR0911 - a table
+    match error:
+        case TLSFailedError(certificate=True):
+            return Failure(
+                "network",
+                f"the certificate was refused: {error}",
+                "If you trust the server all the same, set verify_tls: false in the site's http settings.",
+                sent=False,
+            )
+        case TLSFailedError():
+            return Failure(
+                "network",
+                f"TLS could not be agreed on: {error}",
+                "An old server may need legacy_tls: true in the site's http settings.",
+                again=True,
+                sent=False,
+            )
+        case httpcore2.ConnectError():
+            return Failure("network", str(error), again=True, sent=False)
+        case httpcore2.ProxyError():
+            return Failure("network", f"the proxy refused: {error}", "Check the site's proxy.", again=True)
+        case httpcore2.LocalProtocolError() | UnicodeEncodeError():
+            return Failure(
+                "network",
+                f"the request cannot be sent: {error}",
+                "Check the headers in the site's http settings and in the target.",
+                sent=False,
+            )
+        case httpcore2.RemoteProtocolError():
+            told = str(error).rstrip(".")
+            return Failure("network", f"the answer is not whole, or no HTTP: {told}", again=True)
+        case httpcore2.NetworkError():
+            return Failure("network", f"the connection broke: {error}", again=True)
+    return None

@@ -1,0 +1,187 @@
+"""Running one claimed job: handler, outcome, end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+import structlog
+from pydantic import ValidationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from webqueue import jobs, logs
+from webqueue.errors import InvalidInputError, LeaseLostError, Problem
+from webqueue.handlers.protocol import Handler, Parameters
+from webqueue.models import Job, JobStatus
+from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, Outcome
+from webqueue.worker.context import RunContext, Services
+from webqueue.worker.endings import HandBack, Nothing, ending_of, failure, outcome_of
+from webqueue.worker.refusals import is_refused
+from webqueue.worker.runs import Run, Stop
+
+log = logs.get(__name__)
+
+# Between two tries to write the end of a run while the database cannot: from the first to the longest, in seconds.
+_FIRST_PAUSE_SEC: Final = 1.0
+_LONGEST_PAUSE_SEC: Final = 10.0
+
+
+class Runner:
+    """Runs jobs, one a call, in the thread of the caller.
+
+    Args:
+        services: what the runs share.
+        find_handler: the handler of a kind; raises NotFoundError.
+        policy: the environment's part in what follows a run.
+        gone: set when the process gives up the runs that are left; nothing is written then any more.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        *,
+        find_handler: Callable[[str], Handler],
+        policy: jobs.Policy,
+        gone: threading.Event,
+    ) -> None:
+        self._services = services
+        self._database = services.database
+        self._find_handler = find_handler
+        self._policy = policy
+        self._gone = gone
+
+    def run(self, run: Run) -> None:
+        """Run the job to its end. What goes wrong is the job's end or is logged; nothing is raised."""
+        lease = run.lease
+        with structlog.contextvars.bound_contextvars(
+            job=lease.job_id, rate_key=lease.rate_key, worker=lease.worker_id, target=run.claimed.target.code
+        ):
+            try:
+                self._run(run)
+            except Exception:
+                log.exception("run broke off; its job is recovered when the lease ends")
+
+    def hand_back(
+        self, run: Run, *, stopped: bool, last_request_at: datetime | None = None, attempts: int = 8
+    ) -> None:
+        """Give the run's job back with its checkpoint. Raises LeaseLostError."""
+        self._database.run(
+            lambda session: jobs.hand_back(
+                session, run.lease, stopped=stopped, last_request_at=last_request_at
+            ),
+            read_back=lambda session: self._left(session, run),
+            attempts=attempts,
+        )
+
+    def _run(self, run: Run) -> None:
+        log.info("job started", source=run.claimed.job.source)
+        context, outcome = None, None
+        try:
+            context = RunContext(run, self._services)
+            outcome = self._outcome(run, context)
+        except Exception as error:
+            log.exception("context of the job could not be made")
+            outcome = outcome_of(error)
+        finally:
+            run.closing = True
+            if context is not None:
+                self._close(context)
+        self._end(run, context, outcome)
+
+    def _close(self, context: RunContext) -> None:
+        try:
+            context.close()
+        except Exception:
+            log.exception("connections of the job could not be closed")
+
+    def _outcome(self, run: Run, context: RunContext) -> Outcome | None:
+        try:
+            handler = self._find_handler(context.target.handler)
+            context.params = checked(handler, context.target.params)
+            # A handler in a process of its own would be started here, and its outcome read back.
+            outcome: object = handler.run(context)
+        except LeaseLostError:
+            if run.stop is not Stop.LEASE_ENDED:
+                run.request_stop(Stop.LEASE_LOST)
+            return None
+        except (
+            BaseException
+        ) as error:  # the thread of a job outlives whatever its handler does, sys.exit() too
+            made_of_it = outcome_of(error)
+            if isinstance(made_of_it, Failed):
+                log.warning("handler failed", error=made_of_it.error, exc_info=error)
+            return made_of_it
+        if not isinstance(outcome, Done | Failed | Blocked | Cancelled):
+            return Failed(f"The handler {handler.kind!r} returned {outcome!r:.200} instead of an outcome.")
+        return outcome
+
+    def _end(self, run: Run, context: RunContext | None, outcome: Outcome | None) -> None:
+        """Write how the run ended, as often as it takes: while the lease holds, the end of a run is not given up."""
+        pause = _FIRST_PAUSE_SEC
+        while not self._gone.is_set():
+            ending = ending_of(run, outcome)
+            try:
+                if not isinstance(ending, Nothing):
+                    self._write_end(run, context, ending)
+            except LeaseLostError:
+                run.request_stop(Stop.LEASE_LOST)
+            except Exception as error:
+                # The database is away or full, or a value that it refuses: that must not keep the key for ever.
+                log.exception("end of the run not written")
+                if is_refused(error):
+                    outcome = Failed(
+                        f"The end of the run could not be stored: {type(error).__name__}: {error}",
+                        failure(error),
+                    )
+                self._gone.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_SEC)
+                continue
+            if run.stop is Stop.LEASE_LOST:
+                log.warning("lease lost; nothing was written")
+            return
+
+    def _write_end(self, run: Run, context: RunContext | None, ending: Ending | HandBack) -> None:
+        last_request_at = None
+        if context is not None:
+            context.flush()
+            last_request_at = context.last_request_at
+        if isinstance(ending, HandBack):
+            self.hand_back(run, stopped=True, last_request_at=last_request_at)
+            log.info("job handed back", why=run.stop.value if run.stop else "")
+            return
+        finished = self._database.run(
+            lambda session: jobs.finish(
+                session, run.lease, ending, self._policy, last_request_at=last_request_at
+            ),
+            read_back=lambda session: self._left(session, run),
+        )
+        log.info("job finished", status=finished.status, follow_up=finished.follow_up_id)
+
+    def _left(self, session: Session, run: Run) -> jobs.Finished | None:
+        """What became of the job when the answer to a COMMIT was lost; None when it still runs under this lease."""
+        found = session.execute(
+            select(Job.status, Job.lease_token).where(Job.seq == run.lease.job_seq)
+        ).one_or_none()
+        if found is None or found.lease_token != run.lease.token or found.status == JobStatus.RUNNING:
+            return None
+        return jobs.Finished(found.status)
+
+
+def checked(handler: Handler, params: object) -> Parameters:
+    """The parameters as the handler's model.
+
+    Raises:
+        InvalidInputError: they do not fit; it names each field.
+    """
+    try:
+        return handler.parameters.model_validate(params)
+    except ValidationError as error:
+        raise InvalidInputError(
+            [
+                Problem(".".join(["params", *(str(part) for part in detail["loc"])]), detail["msg"])
+                for detail in error.errors()
+            ]
+        ) from None

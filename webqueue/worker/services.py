@@ -1,0 +1,104 @@
+"""What the runs of a process share: the store of originals, the evidence, and fetchers set up for each run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from webqueue import __version__, clock
+from webqueue.database import Database
+from webqueue.documents import OriginalStore
+from webqueue.errors import InvalidInputError
+from webqueue.handlers.fetching import Fetcher
+from webqueue.handlers.protocol import Request, Response
+from webqueue.politeness.evidence import EvidenceLog
+from webqueue.politeness.keys import resolve_url
+from webqueue.politeness.rate_key import host_of
+from webqueue.settings import Settings
+from webqueue.worker.context import Fetching, RunContext, Services
+
+
+def make_services(database: Database, settings: Settings) -> Services:
+    """The services of a process with these settings. Opens nothing yet."""
+    evidence = EvidenceLog(settings.instance_path)
+    user_agent = settings.user_agent or f"webqueue/{__version__}"
+
+    def make_fetcher(context: RunContext) -> Fetching:
+        run = context.run
+        site, target = context.site, context.target
+        return _RunFetcher(
+            Fetcher(
+                site,
+                rate_key=context.job.rate_key,
+                interval_sec=target.interval_sec,
+                last_request_at=run.claimed.last_request_at,
+                key_of=_key_of(database, context),
+                should_stop=run.should_stop,
+                check_lease=run.check_lease,
+                evidence=evidence,
+                job_id=context.job.id,
+                user_agent=user_agent,
+                allow_private=settings.allow_private_addresses,
+                # Whatever the handler does next, a recovery must wait as long as the server asked for.
+                on_crawl_delay=lambda delay: context.record_interval(max(target.interval_sec, delay)),
+                now=_clock_of(database),
+            )
+        )
+
+    return Services(
+        database=database,
+        originals=functools.cache(lambda: OriginalStore(settings.store)),
+        make_fetcher=make_fetcher,
+    )
+
+
+class _RunFetcher:
+    """A fetcher, with its figures in one mapping."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+
+    @property
+    def last_request_at(self) -> datetime | None:
+        return self._fetcher.last_request_at
+
+    @property
+    def counters(self) -> Mapping[str, Any]:
+        statuses = {str(status): count for status, count in sorted(self._fetcher.statuses.copy().items())}
+        return {"requests": self._fetcher.requests, "bytes": self._fetcher.bytes, "statuses": statuses}
+
+    def fetch(self, request: Request) -> Response:
+        return self._fetcher.fetch(request)
+
+    def abort(self) -> None:
+        self._fetcher.abort()
+
+    def close(self) -> None:
+        self._fetcher.close()
+
+
+def _key_of(database: Database, context: RunContext) -> Callable[[str], str]:
+    """Which rate key a URL has, seen from a job: the host of its own site has the job's (DESIGN section 6)."""
+    try:
+        own_host: str | None = host_of(context.site.base_url)
+    except InvalidInputError:
+        own_host = None
+
+    def key_of(url: str) -> str:
+        if host_of(url) == own_host:
+            return context.job.rate_key
+        with database.reading() as session:
+            return resolve_url(session, url, context.site.adapter)
+
+    return key_of
+
+
+def _clock_of(database: Database) -> Callable[[], datetime]:
+    """The database's time without asking it for each request: where its server's clock differs, by how much (P10)."""
+    if database.is_sqlite:
+        return clock.local_now
+    with database.reading() as session:
+        shift = clock.now(session) - clock.local_now()
+    return lambda: clock.local_now() + shift

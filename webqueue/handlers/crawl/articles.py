@@ -1,0 +1,227 @@
+"""Articles: title, text and date of a page, by selectors where the target has them, else by trafilatura."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from webqueue import logs
+from webqueue.handlers.crawl import dates
+from webqueue.handlers.crawl.pages import Page, one_line
+from webqueue.handlers.crawl.urls import host_of, is_root
+
+log = logs.get(__name__)
+
+_LONGEST_TITLE: Final = 500
+# The time that trafilatura takes grows with the page; one beyond this is a table or a log, not an article.
+_LONGEST_FOR_TRAFILATURA: Final = 3_000_000
+_NOT_TEXT: Final = ["script", "style", "noscript", "template", "svg", "iframe", "nav", "head"]
+_BLOCKS: Final = frozenset(
+    (
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "dd",
+        "div",
+        "dl",
+        "dt",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hr",
+        "li",
+        "main",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "table",
+        "tr",
+        "ul",
+        "br",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Article:
+    """What was found on a page.
+
+    Attributes:
+        hashed_text: the text less what the target ignores, by which versions differ; None when it is `text`.
+        missed: `content_selector` was set and matched nothing, so that the text was found without it.
+    """
+
+    title: str
+    text: str
+    published_at: datetime | None
+    hashed_text: str | None = None
+    missed: bool = False
+
+
+class Extractor:
+    """Finds an article on its page.
+
+    Args:
+        title_selector: CSS of the title, or None.
+        content_selector: CSS of the text, or None.
+        ignore_selectors: CSS of what makes no new version.
+        timezone: name of the site's zone, for dates without an offset.
+    """
+
+    def __init__(
+        self,
+        *,
+        title_selector: str | None,
+        content_selector: str | None,
+        ignore_selectors: tuple[str, ...],
+        timezone: str,
+    ) -> None:
+        self._title_selector = title_selector
+        self._content_selector = content_selector
+        self._ignore_selectors = ignore_selectors
+        self._timezone = dates.zone(timezone)
+
+    def extract(self, page: Page) -> Article:
+        """Find title, text and date; each may be empty, nothing is raised for a strange page."""
+        article = self._extract(page.tree, page.text, page.url)
+        without = self._without_ignored(page.tree)
+        if without is None:
+            return article
+        return replace(article, hashed_text=self._extract(without, without.html or "", page.url).text)
+
+    def _extract(self, tree: LexborHTMLParser, html: str, url: str) -> Article:
+        title = _text_of(tree, self._title_selector, one_line)
+        text = _text_of(tree, self._content_selector, _tidy)
+        missed = self._content_selector is not None and not text
+        published = dates.published_at(tree, self._timezone)
+        if not text or not title or published is None:
+            found = _by_trafilatura(html, url)
+            title = title or _clean_title(found.title) or _own_title(tree)
+            text = text or _tidy(found.text) or _whole_text(tree)
+            published = published or dates.parse(found.date, self._timezone)
+        return Article(title[:_LONGEST_TITLE], text, published, missed=missed)
+
+    def _without_ignored(self, tree: LexborHTMLParser) -> LexborHTMLParser | None:
+        if not any(tree.css_first(selector) for selector in self._ignore_selectors):
+            return None
+        copy = tree.clone()
+        for selector in self._ignore_selectors:
+            matches = copy.css(selector)
+            matched = {node.mem_id for node in matches}
+            for node in [node for node in matches if not _is_inside(node, matched)]:
+                node.decompose()
+        return copy
+
+
+def canonical_url(page: Page) -> str | None:
+    """The address that a page gives itself, where it counts: on the same host, and not its front page.
+
+    A front page as canonical address is a common mistake of templates; it would make one document of a whole site.
+    """
+    for node in page.tree.css('link[rel~="canonical"][href]'):
+        url = page.join(node.attributes.get("href") or "")
+        if url is not None and host_of(url) == host_of(page.url) and not is_root(url):
+            return url
+        return None
+    return None
+
+
+def _is_inside(node: LexborNode, matched: set[int]) -> bool:
+    """Whether an element above `node` is matched too, and takes it along."""
+    parent = node.parent
+    while parent is not None:
+        if parent.mem_id in matched:
+            return True
+        parent = parent.parent
+    return False
+
+
+@dataclass(frozen=True)
+class _Found:
+    title: str = ""
+    text: str = ""
+    date: str = ""
+
+
+def _by_trafilatura(html: str, url: str) -> _Found:
+    if not html.strip() or len(html) > _LONGEST_FOR_TRAFILATURA:
+        return _Found()
+    from trafilatura import (
+        bare_extraction,
+    )  # takes half a second to import, and forms and lists never need it
+
+    try:
+        found: Any = bare_extraction(
+            html,
+            url=url,
+            with_metadata=True,
+            include_comments=False,
+            # Only what a page says of itself: a date guessed from its text is often that of something else.
+            date_extraction_params={"extensive_search": False, "original_date": True},
+        )
+    except Exception:
+        # Any page may come, and a library that cannot read one must not end the crawl: the plain text is taken.
+        log.exception("trafilatura failed", url=url)
+        return _Found()
+    if found is None:
+        return _Found()
+    return _Found(found.title or "", found.text or "", found.date or "")
+
+
+def _text_of(tree: LexborHTMLParser, selector: str | None, tidy: Any) -> str:
+    """The text of everything that `selector` matches, "" when it is not set or matches nothing."""
+    if selector is None:
+        return ""
+    return str(tidy("\n".join(_lines(node) for node in tree.css(selector))))
+
+
+def _own_title(tree: LexborHTMLParser) -> str:
+    for selector in ("title", "h1"):
+        for node in tree.css(selector):
+            title = _clean_title(node.text())
+            if title:
+                return title
+    return ""
+
+
+def _whole_text(tree: LexborHTMLParser) -> str:
+    """All the text of a page on which no main text was found, one block a line."""
+    copy = tree.clone()
+    copy.strip_tags(_NOT_TEXT)
+    return _tidy(_lines(copy.body)) if copy.body is not None else ""
+
+
+def _lines(node: LexborNode) -> str:
+    """The text of an element with a line break around each block in it."""
+    pieces: list[str] = []
+    for child in node.traverse(include_text=True):
+        if child.tag == "-text":
+            pieces.append(" ".join(child.text(deep=False).split("\n")))
+        elif child.tag in _BLOCKS:
+            pieces.append("\n")
+    return "".join(pieces)
+
+
+def _tidy(text: str) -> str:
+    """Lines without white space around them, none of them empty."""
+    lines = (one_line(line) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def _clean_title(title: str) -> str:
+    return (
+        one_line(title).removesuffix("¶").rstrip()
+    )  # the mark of a link to the heading, in technical manuals

@@ -1,0 +1,74 @@
+"""What a crawl counts, and what it says in the end."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+_LISTED_FAILURES = 20
+
+
+@dataclass
+class Counters:
+    """The counters of one run; a resumed run counts from zero.
+
+    Attributes:
+        pages: list pages read.
+        links: links found on them, each once a page.
+        new: articles stored for the first time; `changed` got a new version, `unchanged` were fetched again in vain.
+        known: links that were stored before the chain began, and were not fetched.
+        in_chain: links that an earlier run of the chain stored, and were not fetched again.
+        duplicates: links that this run had met already.
+        skipped_other_key: links to hosts of another rate key, not fetched in this job.
+        failed: articles that could not be fetched.
+        read: web pages whose text was looked for.
+        empty: those without a text.
+        selector_missed: those on which `content_selector` matched nothing.
+        links_on_page_1: links on list page 1, None when this run did not read it.
+        failures: the first messages about articles that could not be fetched.
+    """
+
+    pages: int = 0
+    links: int = 0
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    known: int = 0
+    in_chain: int = 0
+    duplicates: int = 0
+    skipped_other_key: int = 0
+    failed: int = 0
+    read: int = 0
+    empty: int = 0
+    selector_missed: int = 0
+    links_on_page_1: int | None = None
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def fetched(self) -> int:
+        """Articles that were fetched and read."""
+        return self.new + self.changed + self.unchanged
+
+    def fail(self, message: str) -> None:
+        """Count an article that could not be fetched, and keep the first few messages."""
+        self.failed += 1
+        if len(self.failures) < _LISTED_FAILURES:
+            self.failures.append(message)
+
+    def result(self, stopped_because: str) -> dict[str, Any]:
+        """The result of the job."""
+        return {**asdict(self), "stopped_because": stopped_because}
+
+    def attention(self) -> str | None:
+        """Why a person should look at a run that is done (DESIGN P12), or None."""
+        if self.links and self.skipped_other_key == self.links:
+            return "Every link leads to the host of another rate key; nothing was fetched."
+        if not self.links and self.pages:
+            return "The list pages of this run had no link."
+        if self.failed and not self.fetched:
+            return f"None of the {self.failed} new articles could be fetched: {self.failures[0]}"
+        if self.read and self.selector_missed * 2 > self.read:
+            return f"content_selector matched nothing on {self.selector_missed} of {self.read} pages."
+        if self.read and self.empty * 2 > self.read:
+            return f"{self.empty} of {self.read} pages have no text."
+        return None

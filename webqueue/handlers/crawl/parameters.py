@@ -1,0 +1,124 @@
+"""The parameters of `crawl` targets, checked when they are saved (DESIGN section 8, the import file)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Self
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+from selectolax.lexbor import LexborHTMLParser, SelectolaxError
+
+from webqueue.handlers.protocol import Parameters
+
+PAGE: Final = "{page}"
+_LONGEST_SELECTOR: Final = 2_000
+
+
+def _nothing_for_blank(value: object) -> object:
+    """A form sends an empty text for a field that was left out."""
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+OptionalText = Annotated[str | None, BeforeValidator(_nothing_for_blank)]
+
+
+class ListParameters(Parameters):
+    """What a `crawl` target of a site with the adapter `list` says."""
+
+    list_url: str = Field(
+        description="URL of the list pages, absolute or relative to the site's base URL; {page} is the number."
+    )
+    first_list_url: OptionalText = Field(None, description="URL of list page 1, when it has one of its own.")
+    page_start: int = Field(1, ge=0, le=1_000_000, description="What {page} is on list page 1.")
+    next_selector: OptionalText = Field(
+        None, description="CSS: the link to the next list page, instead of {page}."
+    )
+    max_pages: int = Field(50, ge=1, le=100_000, description="The last list page that is fetched.")
+    item_selector: str = Field(description="CSS: the links to articles on a list page.")
+    title_selector: OptionalText = Field(
+        None, description="CSS: an article's title; else it is found by itself."
+    )
+    content_selector: OptionalText = Field(
+        None, description="CSS: an article's text; else it is found by itself."
+    )
+    ignore_selectors: tuple[str, ...] = Field(
+        (), max_length=100, description="CSS: parts of an article that make no new version when they change."
+    )
+    recheck_days: int = Field(0, ge=0, le=3_650, description="Articles of so many days are fetched again.")
+
+    @field_validator("list_url", "first_list_url")
+    @classmethod
+    def _check_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        value = value.strip()
+        if not value:
+            raise ValueError("must not be empty")
+        try:
+            scheme = urlsplit(value).scheme
+        except ValueError as error:
+            raise ValueError(f"{value!r} is no URL: {error}") from None
+        if scheme not in {"", "http", "https"}:
+            raise ValueError(f"{value!r} has the scheme {scheme!r}; only http and https can be crawled")
+        return value
+
+    @field_validator("item_selector", "next_selector", "title_selector", "content_selector")
+    @classmethod
+    def _check_selector(cls, value: str | None) -> str | None:
+        return None if value is None else checked_selector(value)
+
+    @field_validator("ignore_selectors")
+    @classmethod
+    def _check_selectors(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(checked_selector(value) for value in values)
+
+    @field_validator("recheck_days")
+    @classmethod
+    def _check_recheck_days(cls, value: int) -> int:
+        if value:
+            raise ValueError(
+                "fetching known articles again after days is not built yet; use 0, or a run with force"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _check_paging(self) -> Self:
+        if self.first_list_url and PAGE in self.first_list_url:
+            raise _wrong("first_list_url", f"is the URL of list page 1 alone, so {PAGE} cannot stand in it")
+        if PAGE in self.list_url and self.next_selector:
+            raise _wrong(
+                "next_selector", f"list_url has {PAGE} already: only one of them can lead to the next page"
+            )
+        if PAGE not in self.list_url and not self.next_selector and self.max_pages > 1:
+            raise _wrong(
+                "list_url",
+                f"nothing leads to list page 2: write {PAGE} into list_url, set next_selector, or set max_pages to 1",
+            )
+        return self
+
+
+def _wrong(field: str, message: str) -> PydanticCustomError:
+    """An error of two fields together, shown at one of them."""
+    return PydanticCustomError("list_parameters", "{message}", {"field": field, "message": message})
+
+
+def checked_selector(value: str) -> str:
+    """`value`, when it is a CSS selector that can be used.
+
+    Raises:
+        ValueError: it is not; the text says what may be wrong.
+    """
+    value = value.strip()
+    if not value:
+        raise ValueError("must not be empty")
+    if len(value) > _LONGEST_SELECTOR:
+        raise ValueError(f"is longer than {_LONGEST_SELECTOR} characters")
+    try:
+        LexborHTMLParser("<p></p>").css(value)
+    except (SelectolaxError, ValueError):
+        raise ValueError(
+            f"{value!r} is no CSS selector that can be read; check its brackets and commas "
+            "(pseudo-elements like ::text, and :contains() of jQuery, are not CSS)"
+        ) from None
+    return value

@@ -1,0 +1,169 @@
+"""Users: made, disabled, given another password or role."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+from werkzeug.security import generate_password_hash
+
+from webqueue.access.rules import checked_role, name_problems, normal_name, password_problems
+from webqueue.database import take_turn
+from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
+from webqueue.models import AuditEntry, Role, User
+
+_TURN: Final = "users"
+HASH_METHOD: Final = "scrypt"
+
+
+def create_user(session: Session, name: str, password: str, role: str, *, by: str, now: datetime) -> User:
+    """Make a user.
+
+    Raises:
+        InvalidInputError: name, password or role are not taken; with every problem.
+        ConflictError: the name is taken.
+    """
+    take_turn(session, _TURN)
+    name = normal_name(name)
+    problems = name_problems(name) + password_problems(password, name)
+    if problems:
+        raise InvalidInputError(problems)
+    checked = checked_role(role)
+    if find_user(session, name) is not None:
+        raise ConflictError(f"There is a user {name!r} already.")
+    user = User(
+        name=name,
+        password_hash=generate_password_hash(password, method=HASH_METHOD),
+        role=checked,
+        session_key=_session_key(),
+        created_at=now,
+    )
+    session.add(user)
+    session.flush()
+    AuditEntry.record(
+        session, at=now, by=by, action="created", kind="user", name=name, after={"role": str(checked)}
+    )
+    return user
+
+
+def find_user(session: Session, name: str) -> User | None:
+    """The user of this name, disabled or not."""
+    return session.scalar(select(User).where(User.name == normal_name(name)))
+
+
+def list_users(session: Session) -> list[User]:
+    """Every user, by name."""
+    return list(session.scalars(select(User).order_by(User.name)))
+
+
+def has_users(session: Session) -> bool:
+    """Whether there is any user; the first start without one prints a set-up link."""
+    return session.scalar(select(User.id).limit(1)) is not None
+
+
+def user_of_session(session: Session, user_id: int, session_key: str) -> User | None:
+    """The user whom a browser's session belongs to, while it is good: not disabled, and the key not changed since."""
+    user = session.get(User, user_id)
+    if user is None or user.disabled_at is not None:
+        return None
+    return (
+        user
+        if secrets.compare_digest(user.session_key.encode(), session_key.encode("utf-8", "replace"))
+        else None
+    )
+
+
+def disable_user(session: Session, name: str, *, by: str, now: datetime) -> None:
+    """Shut a user out and end every session of theirs. What they did stays in the audit log.
+
+    Raises:
+        NotFoundError: there is no such user.
+        ConflictError: it is the last administrator.
+    """
+    user = _locked(session, name)
+    if user.disabled_at is not None:
+        return
+    _refuse_last_admin(session, user)
+    user.disabled_at = now
+    user.session_key = _session_key()
+    AuditEntry.record(session, at=now, by=by, action="disabled", kind="user", name=user.name)
+
+
+def enable_user(session: Session, name: str, *, by: str, now: datetime) -> None:
+    """Let a disabled user in again.
+
+    Raises:
+        NotFoundError: there is no such user.
+    """
+    user = _locked(session, name)
+    if user.disabled_at is not None:
+        user.disabled_at = None
+        AuditEntry.record(session, at=now, by=by, action="enabled", kind="user", name=user.name)
+
+
+def set_password(session: Session, name: str, password: str, *, by: str, now: datetime) -> User:
+    """Give a user another password; every session of theirs ends.
+
+    Raises:
+        NotFoundError: there is no such user.
+        InvalidInputError: the password is not taken.
+    """
+    user = _locked(session, name)
+    problems = password_problems(password, user.name)
+    if problems:
+        raise InvalidInputError(problems)
+    user.password_hash = generate_password_hash(password, method=HASH_METHOD)
+    user.session_key = _session_key()
+    AuditEntry.record(session, at=now, by=by, action="password changed", kind="user", name=user.name)
+    return user
+
+
+def set_role(session: Session, name: str, role: str, *, by: str, now: datetime) -> None:
+    """Give a user another role.
+
+    Raises:
+        NotFoundError: there is no such user.
+        InvalidInputError: there is no such role.
+        ConflictError: it is the last administrator.
+    """
+    checked = checked_role(role)
+    user = _locked(session, name)
+    if user.role == checked:
+        return
+    _refuse_last_admin(session, user)
+    before, user.role = user.role, checked
+    AuditEntry.record(
+        session,
+        at=now,
+        by=by,
+        action="changed",
+        kind="user",
+        name=user.name,
+        before={"role": before},
+        after={"role": str(checked)},
+    )
+
+
+def _locked(session: Session, name: str) -> User:
+    take_turn(session, _TURN)
+    user = find_user(session, name)
+    if user is None:
+        raise NotFoundError("user", name)
+    return user
+
+
+def _refuse_last_admin(session: Session, user: User) -> None:
+    if user.role != Role.ADMIN or user.disabled_at is not None:
+        return
+    admins = session.scalar(
+        select(func.count()).select_from(User).where(User.role == Role.ADMIN, User.disabled_at.is_(None))
+    )
+    if admins == 1:
+        raise ConflictError(f"{user.name!r} is the last administrator. Make another one first.")
+
+
+def _session_key() -> str:
+    return secrets.token_hex(16)

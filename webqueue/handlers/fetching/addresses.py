@@ -58,6 +58,8 @@ _REFUSED: tuple[tuple[str, tuple[str, ...]], ...] = (
 _NETWORKS: tuple[tuple[str, tuple[Network, ...]], ...] = tuple(
     (what, tuple(ipaddress.ip_network(text) for text in texts)) for what, texts in _REFUSED
 )
+# All that was ever given out of IPv6 (RFC 3513 §2.4); what lies outside may be routed to anything inside a network.
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _V4_COMPATIBLE = ipaddress.IPv6Network("::/96")
 
@@ -85,8 +87,9 @@ def _reason(address: Address) -> str | None:
         if any(address.version == network.version and address in network for network in networks):
             return what
     if _carries_ipv4(address):
-        return None  # judged by the IPv4 address; by itself the tunnel's prefix is not globally routable to Python
-    return None if address.is_global else "not a public address"
+        return None  # judged by the IPv4 address; the prefix around it is not globally routable by itself
+    allotted = address.version == 4 or address in _GLOBAL_UNICAST
+    return None if address.is_global and allotted else "not a public address"
 
 
 def _forms(address: Address) -> Iterator[Address]:

@@ -53,7 +53,9 @@ class ZlibDecoder(Decoder):
         self._start = b""
         self._taken = 0
         self._given = 0
-        self._ended = False
+        self._members = 0
+        self._padding = False
+        self._more = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """What `data` decodes to, in pieces of at most 64 KiB.
@@ -63,49 +65,53 @@ class ZlibDecoder(Decoder):
             BombError: it inflates more than 250-fold.
         """
         self._taken += len(data)
-        if self._inflater is None and not self._ended:
-            # The first two bytes tell the form.
-            self._start += data
-            if len(self._start) < 2:
-                return
-            data, self._start = self._start, b""
-            self._inflater = self._begin(data)
-        while data and self._inflater is not None:
-            try:
-                piece = self._inflater.decompress(data, PIECE_BYTES)
-            except zlib.error as error:
-                raise UndecodableError(f"it is not valid {self._name} ({error})") from error
-            self._given += len(piece)
-            if self._given > RATIO_FLOOR_BYTES and self._given > MAX_RATIO * self._taken:
-                raise BombError
-            if piece:
-                yield piece
-            data = self._inflater.unconsumed_tail
-            if self._inflater.eof:
-                data = self._inflater.unused_data
-                self._next_member(data)
+        while (data or self._more) and not self._padding:
+            if self._inflater is None:
+                # The first two bytes of a member tell what it is.
+                self._start += data
+                if len(self._start) < 2:
+                    return
+                data, self._start = self._start, b""
+                self._inflater = self._begin(data)
+            else:
+                piece, data = self._inflate(self._inflater, data)
+                if piece:
+                    yield piece
 
     @property
     def complete(self) -> bool:
-        """Whether the data may end here: at the end of a member, or before it began."""
-        return self._ended or (self._inflater is None and not self._start)
+        """Whether the data may end here: at the end of a member, or before the first began."""
+        return self._inflater is None and (self._members > 0 or not self._start)
 
-    @property
-    def _name(self) -> str:
-        return "gzip" if self._gzip else "deflate"
-
-    def _begin(self, start: bytes) -> zlib._Decompress:
+    def _begin(self, start: bytes) -> zlib._Decompress | None:
         if self._gzip:
-            return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+            # What follows a member and is none itself is padding (RFC 1952 knows none, archives have it).
+            self._padding = self._members > 0 and not start.startswith(_GZIP_MAGIC)
+            return None if self._padding else zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        self._padding = self._members > 0
+        if self._padding:
+            return None
         # RFC 1950: the first two bytes are a multiple of 31, and the low half of the first says "deflate".
         wrapped = start[0] & 0x0F == 8 and int.from_bytes(start[:2], "big") % 31 == 0
         return zlib.decompressobj(wbits=zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
 
-    def _next_member(self, rest: bytes) -> None:
-        """What follows the end: another member of gzip, else padding, which is ignored."""
-        self._ended = True
-        more = self._gzip and rest.startswith(_GZIP_MAGIC)
-        self._inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16) if more else None
+    def _inflate(self, inflater: zlib._Decompress, data: bytes) -> tuple[bytes, bytes]:
+        """One piece, and what of `data` is left."""
+        try:
+            piece = inflater.decompress(data, PIECE_BYTES)
+        except zlib.error as error:
+            name = "gzip" if self._gzip else "deflate"
+            raise UndecodableError(f"it is not valid {name} ({error})") from error
+        self._given += len(piece)
+        # A full piece may have left output in the inflater, with all input taken: then it is asked once more.
+        self._more = len(piece) == PIECE_BYTES and not inflater.eof
+        if self._given > RATIO_FLOOR_BYTES and self._given > MAX_RATIO * self._taken:
+            raise BombError
+        if not inflater.eof:
+            return piece, inflater.unconsumed_tail
+        self._members += 1
+        self._inflater = None
+        return piece, inflater.unused_data
 
 
 def decoder_for(content_encoding: str | None) -> Decoder:

@@ -60,7 +60,7 @@ def parse_url(text: str) -> httpx2.URL:
         url = httpx2.URL(text)
         port = None if url.port == _DEFAULT_PORTS[url.scheme] else url.port
         # The host as the rate key has it: what two parsers read differently could pass the check of one of them.
-        return url.copy_with(host=host, port=port, fragment=None)
+        return url.copy_with(host=host, port=port, raw_path=url.raw_path, fragment=None)
     except (InvalidInputError, httpx2.InvalidURL) as error:
         raise FetchError("url", text, f"{masked_url(text)} cannot be fetched: {error}") from error
 

@@ -171,13 +171,9 @@ class Articles:
 
     def _draft(self, link: Link, response: Response) -> DocumentDraft:
         content_type = response.headers.get("content-type", "")
-        headers = {
-            "etag": response.headers.get("etag"),
-            "last_modified": response.headers.get("last-modified"),
-        }
         media_type = content_type.partition(";")[0].strip().lower()
         if media_type not in _WEB_PAGES:
-            return _file(link, response, media_type, headers)
+            return _file(link, response, media_type)
         page = Page(response)
         article = self._extractor.extract(page)
         self._count_texts(article)
@@ -191,7 +187,8 @@ class Articles:
             original=response.body,
             content_type=content_type or "text/html",
             aliases=(link.url,) if canonical != link.url else (),
-            **headers,
+            etag=response.headers.get("etag"),
+            last_modified=response.headers.get("last-modified"),
         )
 
     def _count_texts(self, article: Article) -> None:
@@ -200,7 +197,7 @@ class Articles:
         self._counters.selector_missed += article.missed
 
 
-def _file(link: Link, response: Response, media_type: str, headers: dict[str, str | None]) -> DocumentDraft:
+def _file(link: Link, response: Response, media_type: str) -> DocumentDraft:
     """What is no web page is a document too, so that it is known the next time; its bytes are not kept."""
     text = ""
     if media_type.startswith("text/"):
@@ -211,5 +208,6 @@ def _file(link: Link, response: Response, media_type: str, headers: dict[str, st
         text=text,
         hashed_text=None if text else hashlib.sha256(response.body).hexdigest(),
         content_type=media_type,
-        **headers,
+        etag=response.headers.get("etag"),
+        last_modified=response.headers.get("last-modified"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
@@ -20,7 +20,30 @@ def _nothing_for_blank(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
+def checked_selector(value: str) -> str:
+    """`value`, when it is a CSS selector that can be used.
+
+    Raises:
+        ValueError: it is not; the text says what may be wrong.
+    """
+    value = value.strip()
+    if not value:
+        raise ValueError("must not be empty")
+    if len(value) > _LONGEST_SELECTOR:
+        raise ValueError(f"is longer than {_LONGEST_SELECTOR} characters")
+    try:
+        LexborHTMLParser("<p></p>").css(value)
+    except (SelectolaxError, ValueError):
+        raise ValueError(
+            f"{value!r} is no CSS selector that can be read; check its brackets and commas "
+            "(pseudo-elements like ::text, and :contains() of jQuery, are not CSS)"
+        ) from None
+    return value
+
+
 OptionalText = Annotated[str | None, BeforeValidator(_nothing_for_blank)]
+Selector = Annotated[str, AfterValidator(checked_selector)]
+OptionalSelector = Annotated[Selector | None, BeforeValidator(_nothing_for_blank)]
 
 
 class ListParameters(Parameters):
@@ -31,18 +54,18 @@ class ListParameters(Parameters):
     )
     first_list_url: OptionalText = Field(None, description="URL of list page 1, when it has one of its own.")
     page_start: int = Field(1, ge=0, le=1_000_000, description="What {page} is on list page 1.")
-    next_selector: OptionalText = Field(
+    next_selector: OptionalSelector = Field(
         None, description="CSS: the link to the next list page, instead of {page}."
     )
     max_pages: int = Field(50, ge=1, le=100_000, description="The last list page that is fetched.")
-    item_selector: str = Field(description="CSS: the links to articles on a list page.")
-    title_selector: OptionalText = Field(
+    item_selector: Selector = Field(description="CSS: the links to articles on a list page.")
+    title_selector: OptionalSelector = Field(
         None, description="CSS: an article's title; else it is found by itself."
     )
-    content_selector: OptionalText = Field(
+    content_selector: OptionalSelector = Field(
         None, description="CSS: an article's text; else it is found by itself."
     )
-    ignore_selectors: tuple[str, ...] = Field(
+    ignore_selectors: tuple[Selector, ...] = Field(
         (), max_length=100, description="CSS: parts of an article that make no new version when they change."
     )
     recheck_days: int = Field(0, ge=0, le=3_650, description="Articles of so many days are fetched again.")
@@ -62,16 +85,6 @@ class ListParameters(Parameters):
         if scheme not in {"", "http", "https"}:
             raise ValueError(f"{value!r} has the scheme {scheme!r}; only http and https can be crawled")
         return value
-
-    @field_validator("item_selector", "next_selector", "title_selector", "content_selector")
-    @classmethod
-    def _check_selector(cls, value: str | None) -> str | None:
-        return None if value is None else checked_selector(value)
-
-    @field_validator("ignore_selectors")
-    @classmethod
-    def _check_selectors(cls, values: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(checked_selector(value) for value in values)
 
     @field_validator("recheck_days")
     @classmethod
@@ -101,24 +114,3 @@ class ListParameters(Parameters):
 def _wrong(field: str, message: str) -> PydanticCustomError:
     """An error of two fields together, shown at one of them."""
     return PydanticCustomError("list_parameters", "{message}", {"field": field, "message": message})
-
-
-def checked_selector(value: str) -> str:
-    """`value`, when it is a CSS selector that can be used.
-
-    Raises:
-        ValueError: it is not; the text says what may be wrong.
-    """
-    value = value.strip()
-    if not value:
-        raise ValueError("must not be empty")
-    if len(value) > _LONGEST_SELECTOR:
-        raise ValueError(f"is longer than {_LONGEST_SELECTOR} characters")
-    try:
-        LexborHTMLParser("<p></p>").css(value)
-    except (SelectolaxError, ValueError):
-        raise ValueError(
-            f"{value!r} is no CSS selector that can be read; check its brackets and commas "
-            "(pseudo-elements like ::text, and :contains() of jQuery, are not CSS)"
-        ) from None
-    return value

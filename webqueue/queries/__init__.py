@@ -5,6 +5,7 @@ Every function is bounded and runs on indexes; a page needs a fixed number of st
 
 from __future__ import annotations
 
+from webqueue.politeness.keys import resolve_url
 from webqueue.queries.changes import job_version, state_version
 from webqueue.queries.documents import (
     DocumentDetail,
@@ -21,6 +22,7 @@ from webqueue.queries.jobs import (
     Progress,
     chain,
     get_job,
+    job_id_of,
     list_jobs,
     list_key_queue,
     running_jobs,
@@ -45,7 +47,7 @@ from webqueue.queries.rate_keys import (
     list_rate_keys,
 )
 from webqueue.queries.runs import JobRef, Run
-from webqueue.queries.site_keys import resolve_url, sites_by_key
+from webqueue.queries.site_keys import sites_by_key
 from webqueue.queries.status import ProcessRow, Status, get_status
 from webqueue.queries.targets import (
     SiteRow,
@@ -95,6 +97,7 @@ __all__ = [
     "get_site",
     "get_status",
     "get_target",
+    "job_id_of",
     "job_log",
     "job_log_tail",
     "job_version",

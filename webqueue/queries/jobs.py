@@ -270,3 +270,11 @@ def job_row(job: Job, now: datetime, waiting: Waiting | None) -> JobRow:
         leased_by=job.leased_by,
         counters=job.counters,
     )
+
+
+def job_id_of(session: Session, seq: int) -> str:
+    """The id of the job with this number, as pages show it (#8123). Raises NotFoundError."""
+    job_id = session.scalar(select(Job.id).where(Job.seq == seq))
+    if job_id is None:
+        raise NotFoundError("job", f"#{seq}")
+    return job_id

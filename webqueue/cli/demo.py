@@ -1,0 +1,158 @@
+"""`demo`: an instance of its own, with sites to crawl, offline."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+
+from webqueue import access, clock, config, jobs
+from webqueue.cli.opening import load_settings, opened
+from webqueue.cli.serving import host_option, port_option, run_roles
+from webqueue.database import Database
+from webqueue.errors import WebqueueError
+from webqueue.models import JobSource, Role
+
+_USER: Final = "demo"
+_TARGETS: Final = (
+    "gazette_notices",
+    "gazette_archive",
+    "rivers_notices",
+    "forests_notices",
+    "harbour_notices",
+)
+# Two ministries behind one firewall share a key; the harbour office blocks half-way; the registry's list is empty.
+_FILE: Final = """\
+defaults:
+  interval_sec: 0.5
+sites:
+  - {code: gazette, name: Northfield Gazette, base_url: "http://127.0.0.2:PORT/", adapter: list}
+  - {code: rivers, name: Ministry of Rivers, base_url: "http://127.0.0.3:PORT/", adapter: list, rate_key: ministries}
+  - {code: forests, name: Ministry of Forests, base_url: "http://127.0.0.4:PORT/", adapter: list, rate_key: ministries}
+  - {code: harbour, name: Harbour Office, base_url: "http://127.0.0.5:PORT/", adapter: list, cooldown_sec: 10}
+  - {code: registry, name: Old Registry, base_url: "http://127.0.0.6:PORT/", adapter: list}
+targets:
+  - code: gazette_notices
+    site: gazette
+    handler: crawl
+    schedule: "* * * * *"
+    note: Every minute; stops at the first page without a new notice.
+    params: &notices
+      list_url: "notices/index_{page}.html"
+      item_selector: "ul.notices a"
+      max_pages: 6
+  - code: gazette_archive
+    site: gazette
+    handler: crawl
+    schedule: "*/2 * * * *"
+    note: Shares the gazette's host, so it waits until the other crawl is through.
+    params: *notices
+  - code: rivers_notices
+    site: rivers
+    handler: crawl
+    schedule: "* * * * *"
+    note: Shares a key with forests_notices; both ministries are behind one firewall.
+    params: *notices
+  - code: forests_notices
+    site: forests
+    handler: crawl
+    schedule: "* * * * *"
+    params: *notices
+  - code: harbour_notices
+    site: harbour
+    handler: crawl
+    schedule: "*/2 * * * *"
+    interval_sec: 0.3
+    note: This server answers 429 half-way; the crawl goes on from its checkpoint after the cooldown.
+    params: *notices
+  - code: registry_notices
+    site: registry
+    handler: crawl
+    schedule: "*/5 * * * *"
+    retry: {times: 0, wait_sec: 60}
+    note: Its list lost all links in a redesign; a crawl that finds nothing is not green.
+    params: *notices
+"""
+
+
+@click.command()
+@host_option
+@port_option
+@click.option("--fresh", is_flag=True, help="Forget everything that the demo has done so far.")
+def demo(host: str, port: int, fresh: bool) -> None:
+    """Show webqueue at work on five small sites of its own, offline."""
+    folder = load_settings().instance_path / "demo"
+    if fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = load_settings(
+        instance_path=folder,
+        # Nothing of the demo may end in a real installation's database or store.
+        database_url=f"sqlite:///{folder / 'webqueue.sqlite3'}",
+        store_url=str(folder / "store"),
+        allow_private_addresses=True,
+    )
+    with _sites(folder) as sites_port, opened(settings) as (database, _settings):
+        _fill(database, sites_port)
+        run_roles(
+            database,
+            settings,
+            web_at=(host, port),
+            works=True,
+            schedules=True,
+            ready=lambda address: _announce(database, address),
+        )
+
+
+@contextmanager
+def _sites(folder: Path) -> Iterator[int]:
+    """The demo's sites in a process of their own, which ends when this one does; their port."""
+    command = [sys.executable, "-m", "webqueue.demo", str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise WebqueueError("The demo's sites did not start; the reason stands above.")
+        yield int(json.loads(line)["port"])
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def _fill(database: Database, sites_port: int) -> None:
+    """Describe the sites, and at the first start let every target run once."""
+    text = _FILE.replace("PORT", str(sites_port))
+    report = database.run(
+        lambda session: config.import_file(session, text, by=_USER, now=clock.now(session), dry_run=False)
+    )
+    if "target gazette_notices" in report.created:
+        for target in (*_TARGETS, "registry_notices"):
+            database.run(
+                lambda session, target=target: jobs.submit(session, target, source=JobSource.MANUAL, by=_USER)  # type: ignore[misc]
+            )
+
+
+def _announce(database: Database, address: str) -> None:
+    """Print a link that logs in once; the demo's user has a password that nobody knows."""
+
+    def link() -> str:
+        with database.transaction() as session:
+            now = clock.now(session)
+            user = access.find_user(session, _USER)
+            if user is None:
+                user = access.create_user(
+                    session, _USER, secrets.token_urlsafe(24), Role.ADMIN, by=_USER, now=now
+                )
+            return access.new_login_link(session, user, now)
+
+    click.echo(f"webqueue demo is at {address}")
+    click.echo(f"Log in here, once, within 30 minutes: {address}/login/{link()}")
+    click.echo("Stop it with Ctrl-C; `webqueue demo --fresh` starts from nothing.")
+    sys.stdout.flush()

@@ -1,0 +1,49 @@
+"""`db upgrade` and `check`."""
+
+from __future__ import annotations
+
+import click
+
+from webqueue import migrations, queries
+from webqueue.cli.opening import load_settings, opened
+from webqueue.cli.output import json_option, show_one
+from webqueue.database import Database
+
+
+@click.group()
+def db() -> None:
+    """Look after the database."""
+
+
+@db.command()
+def upgrade() -> None:
+    """Bring the tables up to this version; one process at a time does it."""
+    settings = load_settings()
+    database = Database(
+        settings.url, instance_path=settings.instance_path, synchronous=settings.sqlite_synchronous
+    )
+    try:
+        changed = migrations.upgrade(database)
+    finally:
+        database.close()
+    click.echo("upgraded" if changed else "up to date already")
+
+
+@click.command()
+@json_option
+def check(as_json: bool) -> None:
+    """Check settings and database, and tell what runs on it."""
+    with opened() as (database, settings), database.reading() as session:
+        status = queries.get_status(session)
+        row = {
+            "database": database.url.render_as_string(hide_password=True),
+            "instance": str(settings.instance_path),
+            "user_agent": settings.user_agent
+            or "webqueue's own: set WEBQUEUE_USER_AGENT to one that names a contact",
+            **{name: value for name, value in vars(status).items() if not isinstance(value, tuple)},
+            "processes": len(status.processes),
+        }
+    show_one(row, as_json=as_json)
+
+
+COMMANDS = (db, check)

@@ -1,0 +1,7 @@
+"""The sites of `webqueue demo`: five small web servers on loopback, in a process of their own.
+
+They know nothing of webqueue, as the sites of the world do: `python -m webqueue.demo` serves them until its standard
+input is closed, and its first line of output says where they are.
+"""
+
+from __future__ import annotations

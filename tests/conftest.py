@@ -8,12 +8,13 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from tests.helpers.postgres import PostgresServer
 from tests.helpers.requirements import MissingRequirementError, lacking
+from tests.helpers.servers.base import Server, Site
 from webqueue import settings as webqueue_settings
 from webqueue.settings import Settings
 
@@ -137,6 +138,24 @@ def settings(database_url: str, instance: Path) -> Settings:
     return webqueue_settings.load(
         instance_path=instance, database_url=database_url, allow_private_addresses=True
     )
+
+
+class Serve(Protocol):
+    """Starts a server for a site; the fixture `serve` stops it at the end of the test."""
+
+    def __call__(self, site: Site, *, host: str = "127.0.0.1", delay_sec: float = 0.0) -> Server:
+        """See `tests.helpers.servers.base.Server`."""
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts servers for sites; they are stopped at the end of the test."""
+    with ExitStack() as servers:
+
+        def start(site: Site, *, host: str = "127.0.0.1", delay_sec: float = 0.0) -> Server:
+            return servers.enter_context(Server(site, host=host, delay_sec=delay_sec))
+
+        yield start
 
 
 def migrate(url: str, instance: Path) -> None:

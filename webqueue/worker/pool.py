@@ -13,12 +13,12 @@ from webqueue.database import Database, Listener
 from webqueue.errors import LeaseLostError
 from webqueue.handlers.protocol import Handler
 from webqueue.settings import Settings
-from webqueue.worker.context import Services
 from webqueue.worker.dispatching import Dispatcher
 from webqueue.worker.heartbeat import Heartbeat
 from webqueue.worker.liveness import Liveness
 from webqueue.worker.running import Runner
 from webqueue.worker.runs import Run, Runs, Stop
+from webqueue.worker.services import make_services
 from webqueue.worker.sweeping import Sweeper
 from webqueue.worker.timing import Timing
 from webqueue.worker.watching import Flusher, LimitWatch, StopWatch
@@ -38,11 +38,10 @@ class WorkerPool:
     Args:
         database: where the jobs are.
         settings: policy of blocks, user agent, stop grace.
-        services: what the runs share; see `webqueue.worker.services`.
-        find_handler: the handler of a kind; raises NotFoundError.
         threads: jobs that run at the same time.
         worker_id: unique per start; the default is random.
         timing: how often it does what.
+        find_handler: the handler of a kind; raises NotFoundError.
     """
 
     def __init__(
@@ -50,11 +49,10 @@ class WorkerPool:
         database: Database,
         settings: Settings,
         *,
-        services: Services,
-        find_handler: Callable[[str], Handler],
         threads: int,
         worker_id: str | None = None,
         timing: Timing | None = None,
+        find_handler: Callable[[str], Handler],
     ) -> None:
         self.worker_id = worker_id or secrets.token_hex(6)
         self.threads = threads
@@ -64,7 +62,10 @@ class WorkerPool:
         timing = timing or Timing()
         self._liveness = Liveness(database.instance_path / "workers")
         self._runner = Runner(
-            services, find_handler=find_handler, policy=jobs.Policy.from_settings(settings), gone=self._gone
+            make_services(database, settings),
+            find_handler=find_handler,
+            policy=jobs.Policy.from_settings(settings),
+            gone=self._gone,
         )
         self._heartbeat = Heartbeat(database, self.worker_id, self._runs, timing, threads=threads)
         self._dispatcher = Dispatcher(

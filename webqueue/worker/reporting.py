@@ -79,22 +79,27 @@ class Reporter:
         Raises:
             LeaseLostError: the job is no longer this lease's; nothing was written.
         """
+        try:
+            self._flush(along)
+        except LeaseLostError:
+            raise
+        except Exception as error:
+            if not is_refused(error):
+                raise
+            # It was dropped: kept, it would be refused again at every flush, and with it whatever comes later.
+            log.exception("progress refused by the database", job=self._lease.job_id)
+            self.log(f"progress could not be stored: {type(error).__name__}: {error}", "warning")
+            self._flush(along)
+
+    def _flush(self, along: Callable[[Session], None] | None) -> None:
         with self._writing:
             pending = self._take()
             if not pending and along is None:
                 return
             try:
                 self._database.run(lambda session: self._write(session, pending, along))
-            except LeaseLostError:
-                raise
             except Exception as error:
-                if is_refused(error):
-                    # Kept, it would be refused again at every flush, and with it whatever comes later.
-                    log.exception("progress refused by the database; it is dropped", job=self._lease.job_id)
-                    self.log(f"progress could not be stored: {type(error).__name__}: {error}", "warning")
-                    if along is None:
-                        return
-                else:
+                if not isinstance(error, LeaseLostError) and not is_refused(error):
                     self._put_back(pending)
                 raise
 

@@ -107,6 +107,8 @@ class Flusher:
         """Flush every run once. What one run cannot write does not keep the others from writing."""
         failed: Exception | None = None
         for run in self._runs.all():
+            if run.closing:
+                continue  # what is left is written with its end
             try:
                 run.flush()
             except LeaseLostError:

@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from webqueue import logs
 from webqueue.handlers.crawl import dates
 from webqueue.handlers.crawl.pages import Page, one_line
-from webqueue.handlers.crawl.urls import host_of, is_root
+from webqueue.handlers.crawl.urls import is_root, is_same_host, join
 
 log = logs.get(__name__)
 
@@ -133,7 +133,7 @@ def canonical_url(page: Page) -> str | None:
     """
     for node in page.tree.css('link[rel~="canonical"][href]'):
         url = page.join(node.attributes.get("href") or "")
-        if url is not None and host_of(url) == host_of(page.url) and not is_root(url):
+        if url is not None and is_same_host(url, join(page.url, "") or page.url) and not is_root(url):
             return url
         return None
     return None

@@ -6,6 +6,9 @@ import re
 from typing import Final
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
+from webqueue.errors import InvalidInputError
+from webqueue.politeness.rate_key import host_of
+
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _IGNORED_BY_BROWSERS: Final = re.compile(r"[\t\r\n]")
 _SAFE: Final = "!$%&'()*+,/:;=?@[]~"
@@ -24,18 +27,17 @@ def join(base: str, link: str, *, encoding: str = "utf-8") -> str | None:
         encoding: codec of the page.
 
     Returns:
-        None for what is no http(s) URL with a host, or is longer than 8,000 characters.
+        None for what is no http(s) URL, whose host programs read differently, or what is longer than 8,000 characters.
     """
     try:
-        parts = urlsplit(urljoin(base, _IGNORED_BY_BROWSERS.sub("", link).strip()))
-        scheme, host, port = parts.scheme.lower(), parts.hostname, parts.port
-    except ValueError:
-        return None
-    if scheme not in _DEFAULT_PORTS or not host:
+        joined = urljoin(base, _IGNORED_BY_BROWSERS.sub("", link).strip())
+        parts = urlsplit(joined)
+        scheme, host, port = parts.scheme.lower(), host_of(joined), parts.port
+    except (ValueError, InvalidInputError):
         return None
     url = SplitResult(
         scheme,
-        _authority(parts, host.lower(), None if port == _DEFAULT_PORTS[scheme] else port),
+        _authority(parts, host, None if port == _DEFAULT_PORTS[scheme] else port),
         quote(parts.path, safe=_SAFE, errors="replace") or "/",
         quote(parts.query, safe=_SAFE, encoding=encoding, errors="replace"),
         "",
@@ -43,19 +45,20 @@ def join(base: str, link: str, *, encoding: str = "utf-8") -> str | None:
     return url if len(url) <= _LONGEST else None
 
 
-def host_of(url: str) -> str:
-    """Host and port of a URL, by which two URLs are compared; empty when there is none."""
-    try:
-        parts = urlsplit(url)
-        return f"{parts.hostname or ''}:{parts.port or _DEFAULT_PORTS.get(parts.scheme, '')}"
-    except ValueError:
-        return ""
+def is_same_host(one: str, other: str) -> bool:
+    """Whether two joined URLs have the same host and port."""
+    return _host_and_port(one) == _host_and_port(other)
 
 
 def is_root(url: str) -> bool:
     """Whether a URL is the front page of its host."""
     parts = urlsplit(url)
     return parts.path in {"", "/"} and not parts.query
+
+
+def _host_and_port(url: str) -> tuple[str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)
 
 
 def _authority(parts: SplitResult, host: str, port: int | None) -> str:

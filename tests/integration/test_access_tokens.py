@@ -12,7 +12,7 @@ from webqueue import access
 from webqueue.access import Action, LinkRefusedError, Role, allows
 from webqueue.database import Database
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
-from webqueue.models import StoredSetting, Token
+from webqueue.models import StoredSetting, Token, User
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PASSWORD = "eight letters or more"
@@ -27,6 +27,14 @@ def add(
 def role_of(database: Database, token: str, now: datetime = NOW) -> Role | None:
     with database.reading() as session:
         return access.token_role(session, token, now)
+
+
+def use_setup(database: Database, token: str, name: str) -> User:
+    return database.run(lambda s: access.use_setup_link(s, token, name, PASSWORD, NOW))
+
+
+def use_login(database: Database, token: str) -> User:
+    return database.run(lambda s: access.use_login_link(s, token, NOW))
 
 
 def test_a_token_has_its_role_and_is_stored_as_a_hash(database: Database) -> None:
@@ -97,7 +105,7 @@ def test_the_setup_link_makes_one_administrator(database: Database) -> None:
     assert token not in repr(stored.value)
     for wrong in (old, "", "\ud800"):
         with pytest.raises(LinkRefusedError):
-            database.run(lambda s, wrong=wrong: access.use_setup_link(s, wrong, "ann", PASSWORD, NOW))
+            use_setup(database, wrong, "ann")
     with pytest.raises(InvalidInputError):
         database.run(lambda s: access.use_setup_link(s, token, "ann", "short", NOW))
     user = database.run(lambda s: access.use_setup_link(s, token, "ann", PASSWORD, NOW))
@@ -139,7 +147,7 @@ def test_a_login_link_logs_in_once(database: Database) -> None:
     assert database.run(lambda s: access.use_login_link(s, second, NOW)).id == user.id
     for used in (second, "", "\ud800"):
         with pytest.raises(LinkRefusedError):
-            database.run(lambda s, used=used: access.use_login_link(s, used, NOW))
+            use_login(database, used)
     with pytest.raises(LinkRefusedError):
         database.run(lambda s: access.use_login_link(s, first, NOW + timedelta(minutes=1)))
     third = database.run(lambda s: access.new_login_link(s, user, NOW + timedelta(minutes=2)))

@@ -1,0 +1,45 @@
+"""What is configured: the import file, and every change of sites, targets and rate groups (DESIGN section 8)."""
+
+from __future__ import annotations
+
+from webqueue.config.editing import (
+    delete_site,
+    delete_target,
+    pause_target,
+    put_site,
+    put_target,
+    resume_target,
+)
+from webqueue.config.exporting import export_file
+from webqueue.config.importing import import_file
+from webqueue.config.masks import MASK, masked
+from webqueue.config.plan import parse_file
+from webqueue.config.report import Change, ImportReport, What
+from webqueue.config.rows import site_data, target_data
+from webqueue.config.specs import Defaults, File, HttpSpec, RateGroupSpec, RetrySpec, SiteSpec, TargetSpec
+
+__all__ = [
+    "MASK",
+    "Change",
+    "Defaults",
+    "File",
+    "HttpSpec",
+    "ImportReport",
+    "RateGroupSpec",
+    "RetrySpec",
+    "SiteSpec",
+    "TargetSpec",
+    "What",
+    "delete_site",
+    "delete_target",
+    "export_file",
+    "import_file",
+    "masked",
+    "parse_file",
+    "pause_target",
+    "put_site",
+    "put_target",
+    "resume_target",
+    "site_data",
+    "target_data",
+]

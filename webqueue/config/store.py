@@ -1,0 +1,170 @@
+"""Writing checked sites, targets and rate groups, with everything that a change brings with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from webqueue import jobs
+from webqueue.config.masks import masked
+from webqueue.config.report import Change, What, compare
+from webqueue.config.rows import (
+    GROUP_FIELDS,
+    SITE_FIELDS,
+    TARGET_FIELDS,
+    group_data,
+    site_data,
+    spec_data,
+    target_data,
+    write_group,
+    write_site,
+    write_target,
+)
+from webqueue.config.specs import RateGroupSpec, SiteSpec, TargetSpec
+from webqueue.config.ticks import restart_ticks
+from webqueue.errors import ConflictError
+from webqueue.models import AuditEntry, Job, RateGroupRow, Site, Target
+
+# Fields that decide when a target ticks, and those that decide which rate key a site has.
+_TICKING: Final = frozenset({"schedule", "timezone", "start_at", "end_at", "enabled", "site"})
+_KEYING: Final = frozenset({"rate_key", "base_url", "adapter"})
+
+
+class Store:
+    """Writes into one transaction.
+
+    Args:
+        by: who changes, for the audit log.
+        now: when.
+        dry_run: only tell what would change.
+    """
+
+    def __init__(self, session: Session, *, by: str, now: datetime, dry_run: bool = False) -> None:
+        self._session = session
+        self._by = by
+        self._now = now
+        self._dry_run = dry_run
+        # FOR NO KEY UPDATE: inserting a job checks its foreign keys while it holds its rate key, and must not have to
+        # wait for this transaction, which may want the rate key next.
+        self._lock: Any = None if dry_run else {"key_share": True}
+
+    def groups(self, specs: Sequence[RateGroupSpec]) -> list[Change]:
+        """Store rate groups; among themselves they take the order of `specs`, for the first that matches wins."""
+        rows = list(
+            self._session.scalars(select(RateGroupRow).order_by(RateGroupRow.position, RateGroupRow.id))
+        )
+        known = {(row.adapter, row.host_suffix): row for row in rows}
+        named = [known.get((spec.adapter, spec.host_suffix)) for spec in specs]
+        old_order = [row for row in rows if row in named]
+        new_order = [row for row in named if row is not None]
+        changes = []
+        for spec, row in zip(specs, named, strict=True):
+            after = spec_data(spec, GROUP_FIELDS)
+            before = None if row is None else group_data(row)
+            change = compare("rate_group", f"{spec.adapter} {spec.host_suffix}", before, after)
+            if row is not None and change.what is What.UNCHANGED and old_order != new_order:
+                change = Change(change.kind, change.name, What.CHANGED, ("order",))
+            changes.append(change)
+            self._audit(change, before, after)
+        if not self._dry_run and any(change.what is not What.UNCHANGED for change in changes):
+            self._write_groups(specs, named, rows, new_order)
+        return changes
+
+    def site(self, spec: SiteSpec) -> Change:
+        """Store a site; queued jobs move when its rate key changed, ticks when its timezone did."""
+        row = self._session.get(Site, spec.code, with_for_update=self._lock)
+        before = None if row is None else site_data(row)
+        after = spec_data(spec, SITE_FIELDS)
+        change = compare("site", spec.code, before, after)
+        if self._dry_run or change.what is What.UNCHANGED:
+            return change
+        if row is None:
+            row = Site(code=spec.code, created_at=self._now)
+            self._session.add(row)
+        write_site(row, spec, self._now)
+        self._session.flush()
+        self._audit(change, before, after)
+        if "timezone" in change.fields:
+            for target in self._session.scalars(
+                select(Target).where(Target.site_code == spec.code, Target.timezone.is_(None))
+            ):
+                restart_ticks(target, row, self._now)
+        if _KEYING & set(change.fields):
+            jobs.rekey_site(self._session, spec.code)
+        return change
+
+    def target(self, spec: TargetSpec) -> Change:
+        """Store a target; a changed schedule counts from now."""
+        row = self._session.get(Target, spec.code, with_for_update=self._lock)
+        before = None if row is None else target_data(row)
+        after = spec_data(spec, TARGET_FIELDS)
+        change = compare("target", spec.code, before, after)
+        if self._dry_run or change.what is What.UNCHANGED:
+            return change
+        if "site" in change.fields and row is not None:
+            self._refuse_moving_jobs(row)
+        site = self._session.get_one(Site, spec.site)
+        if row is None:
+            row = Target(code=spec.code, created_at=self._now)
+            self._session.add(row)
+        write_target(row, spec, self._now)
+        if change.what is What.CREATED or _TICKING & set(change.fields):
+            restart_ticks(row, site, self._now)
+        self._session.flush()
+        self._audit(change, before, after)
+        return change
+
+    def _write_groups(
+        self,
+        specs: Sequence[RateGroupSpec],
+        named: Sequence[RateGroupRow | None],
+        rows: Sequence[RateGroupRow],
+        new_order: Sequence[RateGroupRow],
+    ) -> None:
+        # The rows of the file share out the places they had; the others stay where they are.
+        in_order = iter(new_order)
+        order = [next(in_order) if row in new_order else row for row in rows]
+        for spec, found in zip(specs, named, strict=True):
+            row = found or RateGroupRow()
+            write_group(row, spec)
+            if found is None:
+                self._session.add(row)
+                order.append(row)
+        for position, row in enumerate(order):
+            row.position = position
+        self._session.flush()
+        for code in self._session.scalars(select(Site.code).order_by(Site.code)).all():
+            jobs.rekey_site(self._session, code)
+
+    def _refuse_moving_jobs(self, target: Target) -> None:
+        """A queued job has the site and the key that its target had when it was submitted."""
+        open_jobs = self._session.scalar(
+            select(func.count()).where(Job.target_code == target.code, Job.finished_at.is_(None))
+        )
+        if open_jobs:
+            raise ConflictError(
+                f"Target {target.code!r} has {open_jobs} queued or running jobs, so it cannot move to another site. "
+                "Cancel them first."
+            )
+
+    def _audit(self, change: Change, before: dict[str, object] | None, after: dict[str, object]) -> None:
+        if self._dry_run or change.what is What.UNCHANGED:
+            return
+        if before is not None:
+            # Of a changed object only what changed, so that a person sees it at once.
+            before = {name: before[name] for name in change.fields if name in before}
+            after = {name: after[name] for name in change.fields if name in after}
+        AuditEntry.record(
+            self._session,
+            at=self._now,
+            by=self._by,
+            action=str(change.what),
+            kind=change.kind,
+            name=change.name,
+            before=None if before is None else masked(before),
+            after=masked(after),
+        )

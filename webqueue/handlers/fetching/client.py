@@ -181,11 +181,11 @@ class Fetcher:
             self._check_key(hop.url)
             if self._site.obey_robots:
                 self._robots.check(hop)
+            # With the cookies: some servers set one and send the client to the same URL once more.
+            seen.add((hop.method, hop.url, self._cookies()))
             answer = self._answer(hop)
             if answer.location is None:
                 return _response(answer)
-            # With the cookies: some servers set one and send the client to the same URL once more.
-            seen.add((hop.method, hop.url, self._cookies()))
             following = redirected(hop, answer.status, answer.location)
             if (following.method, following.url, self._cookies()) in seen:
                 raise FetchError(
@@ -224,7 +224,7 @@ class Fetcher:
             outcome = self._try(hop, at_least_sec=wait)
             if isinstance(outcome, Answer) and outcome.status < 500:
                 return outcome
-            failure = _server_error(outcome) if isinstance(outcome, Answer) else outcome
+            failure = _server_error(hop, outcome.status) if isinstance(outcome, Answer) else outcome
             repeatable = hop.method in IDEMPOTENT or not failure.sent  # RFC 9110 §9.2.2
             if tried == TRIES or not failure.again or not repeatable:
                 status = outcome.status if isinstance(outcome, Answer) else None
@@ -259,7 +259,7 @@ class Fetcher:
             self._count(exchange, hop, at=at, ms=(time.monotonic() - began) * 1000, error=error)
         if answer.status in BLOCKS:
             raise BlockedError(
-                f"HTTP {answer.status} from {hop.url.host}",
+                f"HTTP {answer.status} from {hop.host}",
                 str(hop.url),
                 parse_retry_after(answer.headers.get("retry-after"), self._now()),
             )
@@ -275,7 +275,7 @@ class Fetcher:
             RequestLine(
                 at=at,
                 key=self._rate_key,
-                host=hop.url.host,
+                host=hop.host,
                 method=hop.method,
                 url=str(hop.url),
                 status=exchange.status,
@@ -291,7 +291,7 @@ class Fetcher:
         """Behind a proxy nothing of ours connects to the target; what can be seen in the URL is refused all the same."""
         if self._site.http.proxy is None or self._allow_private:
             return
-        host = hop.url.host
+        host = hop.host
         is_local = host == "localhost" or host.endswith(".localhost")
         reason = "this machine" if is_local else why_refused(host)
         if reason is not None and reason != "not an IP address":
@@ -302,10 +302,10 @@ class Fetcher:
         self._report_crawl_delay(crawl_delay)
 
 
-def _server_error(answer: Answer) -> Failure:
+def _server_error(hop: Hop, status: int) -> Failure:
     return Failure(
         "status",
-        f"HTTP {answer.status} from {answer.url.host}",
+        f"HTTP {status} from {hop.host}",
         "The server itself failed; nothing is wrong with the target as far as this tells.",
         again=True,
     )

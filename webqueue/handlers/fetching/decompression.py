@@ -12,9 +12,10 @@ from collections.abc import Iterator
 
 ACCEPT_ENCODING = "gzip, deflate"
 PIECE_BYTES = 65_536
-# Text rarely shrinks to a fiftieth, a bomb to a thousandth. Below the floor the ratio of a short text says nothing.
+# Text rarely shrinks to a fiftieth, a bomb to a thousandth. Below the floor the ratio says nothing yet: a page may
+# begin with a long run of spaces.
 MAX_RATIO = 250
-RATIO_FLOOR_BYTES = 1_048_576
+RATIO_FLOOR_BYTES = 4_194_304
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -105,13 +106,13 @@ class ZlibDecoder(Decoder):
         self._given += len(piece)
         # A full piece may have left output in the inflater, with all input taken: then it is asked once more.
         self._more = len(piece) == PIECE_BYTES and not inflater.eof
-        if self._given > RATIO_FLOOR_BYTES and self._given > MAX_RATIO * self._taken:
+        rest = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+        if self._given > RATIO_FLOOR_BYTES and self._given > MAX_RATIO * (self._taken - len(rest)):
             raise BombError
-        if not inflater.eof:
-            return piece, inflater.unconsumed_tail
-        self._members += 1
-        self._inflater = None
-        return piece, inflater.unused_data
+        if inflater.eof:
+            self._members += 1
+            self._inflater = None
+        return piece, rest
 
 
 def decoder_for(content_encoding: str | None) -> Decoder:

@@ -44,6 +44,11 @@ class Hop:
     is_robots_file: bool = field(default=False)
 
     @property
+    def host(self) -> str:
+        """The host in the form of `host_of`: international names in punycode."""
+        return self.url.raw_host.decode("ascii")
+
+    @property
     def shown(self) -> str:
         """The URL as texts may show it."""
         return masked_url(str(self.url))

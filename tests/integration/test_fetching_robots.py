@@ -1,0 +1,266 @@
+"""robots.txt (RFC 9309)."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.fetching import KEY, Fetchers, Rules, Scripted, failure, fetchers
+from tests.helpers.servers.base import Exchange, Server
+from webqueue.handlers.protocol import BlockedError, HttpOptions, Request
+
+FORBIDDING = "User-agent: *\nDisallow: /no\nAllow: /no/but\n"
+
+
+@pytest.fixture
+def make(instance: Path) -> Iterator[Fetchers]:
+    with fetchers(instance) as made:
+        yield made
+
+
+def page(exchange: Exchange) -> None:
+    exchange.send("a page")
+
+
+def site(
+    robots: str | bytes | Callable[[Exchange], None] | None, **answers: Callable[[Exchange], None]
+) -> Scripted:
+    pages = {"/yes": page, "/no": page, "/no/but": page}
+    named = {f"/{name}": answer for name, answer in answers.items()}
+    if callable(robots):
+        return Scripted({**pages, **named, "/robots.txt": robots})
+    return Scripted({**pages, **named}, robots=robots)
+
+
+def test_what_is_forbidden_is_not_fetched(make: Fetchers) -> None:
+    with Server(site(FORBIDDING)) as server:
+        fetcher = make(server.url, obey_robots=True)
+
+        error = failure(fetcher, f"{server.url}/no")
+        assert fetcher.fetch(Request(f"{server.url}/yes")).status == 200
+        assert fetcher.fetch(Request(f"{server.url}/no/but")).status == 200
+        assert server.paths == ["/robots.txt", "/yes", "/no/but"], "the file once, the forbidden page never"
+
+    assert error.kind == "robots"
+    assert f"robots.txt of 127.0.0.1:{server.port} forbids it" in str(error)
+    assert "obey_robots: false on site harbour" in str(error)
+
+
+def test_it_can_be_switched_off(make: Fetchers) -> None:
+    with Server(site(FORBIDDING)) as server:
+        assert make(server.url, obey_robots=False).fetch(Request(f"{server.url}/no")).status == 200
+        assert server.paths == ["/no"]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
+def test_no_file_allows_everything(make: Fetchers, status: int) -> None:
+    with Server(site(lambda exchange: exchange.send(FORBIDDING, status=status))) as server:
+        assert make(server.url, obey_robots=True).fetch(Request(f"{server.url}/no")).status == 200
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_a_file_that_cannot_be_had_forbids_everything(make: Fetchers, status: int) -> None:
+    with Server(site(lambda exchange: exchange.send("", status=status))) as server:
+        fetcher = make(server.url, obey_robots=True)
+        error = failure(fetcher, f"{server.url}/yes")
+        failure(fetcher, f"{server.url}/no")
+        assert server.paths == ["/robots.txt"] * 3, "three tries, once"
+
+    assert (error.kind, error.status) == ("robots", status)
+    assert f"HTTP {status} from 127.0.0.1 (3 tries)" in str(error)
+    assert "obey_robots: false on site harbour" in str(error)
+
+
+def test_a_connection_that_breaks_forbids_everything(make: Fetchers) -> None:
+    def cut(exchange: Exchange) -> None:
+        exchange.keep_alive = False
+        exchange.start(200, {"Content-Length": "100"}, b"User-agent: *\n")
+
+    with Server(site(cut)) as server:
+        error = failure(make(server.url, obey_robots=True), f"{server.url}/yes")
+        assert "/yes" not in server.paths
+
+    assert error.kind == "robots"
+
+
+def test_nobody_listens(make: Fetchers) -> None:
+    with Server(site(None)) as server:
+        url = server.url
+
+    error = failure(make(url, obey_robots=True), url)
+
+    assert error.kind == "robots"
+    assert "Connection refused (3 tries)" in str(error)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_block_is_a_block(make: Fetchers, status: int) -> None:
+    blocking = site(lambda exchange: exchange.send("", status=status, headers={"Retry-After": "30"}))
+    with Server(blocking) as server:
+        fetcher = make(server.url, obey_robots=True)
+        with pytest.raises(BlockedError) as caught:
+            fetcher.fetch(Request(f"{server.url}/yes"))
+
+    assert (caught.value.reason, caught.value.retry_after) == (f"HTTP {status} from 127.0.0.1", 30)
+
+
+@pytest.mark.parametrize(
+    "robots",
+    [
+        FORBIDDING.encode("utf-8-sig"),
+        FORBIDDING.replace("\n", "\r\n").encode(),
+        FORBIDDING.replace("\n", "\r").encode(),
+        b"# \xff\xfe broken\nUser-agent: *\nDisallow: /\xc3\x28\n" + FORBIDDING.encode(),
+        FORBIDDING.encode() + b"\0" * 10,
+        b"User-agent: webqueue-test\nDisallow: /no\n\nUser-agent: *\nDisallow: /\n",
+    ],
+    ids=["bom", "crlf", "cr", "broken utf-8", "nul", "by name"],
+)
+def test_files_as_they_come(make: Fetchers, robots: bytes) -> None:
+    with Server(site(robots)) as server:
+        fetcher = make(server.url, obey_robots=True)
+
+        assert failure(fetcher, f"{server.url}/no").kind == "robots"
+        assert fetcher.fetch(Request(f"{server.url}/yes")).status == 200
+
+
+def test_it_is_asked_about_the_sites_own_user_agent(make: Fetchers) -> None:
+    robots = "User-agent: harbourbot\nDisallow: /\n\nUser-agent: *\nDisallow:\n"
+    with Server(site(robots)) as server:
+        options = HttpOptions(user_agent="HarbourBot/2.0 (+https://example.org)")
+        assert failure(make(server.url, obey_robots=True, http=options), f"{server.url}/yes").kind == "robots"
+        assert make(server.url, obey_robots=True).fetch(Request(f"{server.url}/yes")).status == 200
+
+
+def test_a_packed_file(make: Fetchers) -> None:
+    packed = gzip.compress(FORBIDDING.encode())
+    with Server(site(lambda exchange: exchange.send(packed, headers={"Content-Encoding": "gzip"}))) as server:
+        assert failure(make(server.url, obey_robots=True), f"{server.url}/no").kind == "robots"
+
+
+def test_half_a_megabyte_counts_and_the_rest_is_ignored(make: Fetchers) -> None:
+    filling = "# filling\n" * 60_000
+    with Server(site(FORBIDDING + filling + "Disallow: /yes\n")) as server:
+        fetcher = make(server.url, obey_robots=True)
+
+        assert fetcher.fetch(Request(f"{server.url}/yes")).status == 200
+        assert failure(fetcher, f"{server.url}/no").kind == "robots"
+
+
+def chain(exchange: Exchange) -> None:
+    left = int(exchange.request.query.get("left", ["0"])[0])
+    if left > 0:
+        exchange.redirect(f"/chain?left={left - 1}")
+    else:
+        exchange.send(FORBIDDING, content_type="text/plain")
+
+
+@pytest.mark.parametrize(("redirects", "obeyed"), [(1, True), (5, True), (6, False)])
+def test_five_redirects_are_followed(make: Fetchers, redirects: int, obeyed: bool) -> None:
+    start = f"/chain?left={redirects - 1}"
+    with Server(site(lambda exchange: exchange.redirect(start), chain=chain)) as server:
+        fetcher = make(server.url, obey_robots=True)
+        if obeyed:
+            assert failure(fetcher, f"{server.url}/no").kind == "robots"
+        else:
+            assert fetcher.fetch(Request(f"{server.url}/no")).status == 200
+        assert len(server.requests_for("/chain")) == min(redirects, 5)
+
+
+def test_a_redirect_to_another_key_is_not_followed(make: Fetchers) -> None:
+    with Server(site(FORBIDDING), host="127.0.0.2") as other:
+        away = site(lambda exchange: exchange.redirect(f"{other.url}/robots.txt"))
+        with Server(away) as server:
+            key_of = {server.url: KEY, other.url: "another"}
+            fetcher = make(
+                server.url, obey_robots=True, key_of=lambda url: key_of["/".join(url.split("/")[:3])]
+            )
+
+            assert fetcher.fetch(Request(f"{server.url}/no")).status == 200
+            assert other.requests == []
+
+
+def test_each_host_and_port_has_its_own(make: Fetchers) -> None:
+    with Server(site(None)) as lenient, Server(site(FORBIDDING)) as strict:
+        fetcher = make(lenient.url, obey_robots=True)
+
+        assert fetcher.fetch(Request(f"{lenient.url}/no")).status == 200
+        assert failure(fetcher, f"{strict.url}/no").kind == "robots"
+        assert (lenient.paths, strict.paths) == (["/robots.txt", "/no"], ["/robots.txt"])
+
+
+def test_a_redirect_does_not_lead_around_it(make: Fetchers) -> None:
+    with Server(site(FORBIDDING)) as strict:
+        with Server(site(None, away=lambda exchange: exchange.redirect(f"{strict.url}/no"))) as server:
+            error = failure(make(server.url, obey_robots=True), f"{server.url}/away")
+        assert strict.paths == ["/robots.txt"]
+
+    assert error.kind == "robots"
+
+
+@pytest.mark.parametrize(
+    ("written", "reported", "in_force"),
+    [
+        ("0.3", [0.3], 0.3),
+        ("0.01", [0.01], 0.05),
+        ("100000", [300.0], 300.0),
+        ("inf", [], 0.05),
+        ("0", [], 0.05),
+        ("-5", [], 0.05),
+        ("nan", [], 0.05),
+        ("soon", [], 0.05),
+    ],
+)
+def test_a_crawl_delay_raises_the_interval(
+    make: Fetchers, written: str, reported: list[float], in_force: float
+) -> None:
+    robots = f"User-agent: *\nDisallow: /no\nCrawl-delay: {written}\n"
+    with Server(site(robots)) as server:
+        fetcher = make(server.url, obey_robots=True, interval_sec=0.05)
+        failure(fetcher, f"{server.url}/no")  # asks for the file and for nothing else
+        failure(fetcher, f"{server.url}/no")
+
+        assert make.crawl_delays == reported
+        assert fetcher.interval_in_force == in_force
+        assert server.paths == ["/robots.txt"]
+
+
+def test_a_crawl_delay_holds_from_the_first_page_on(make: Fetchers) -> None:
+    with Server(site("User-agent: *\nCrawl-delay: 0.3\n")) as server:
+        fetcher = make(server.url, obey_robots=True)
+        for _ in range(2):
+            fetcher.fetch(Request(f"{server.url}/yes"))
+
+        robots, first, second = server.requests
+        assert robots.ended is not None
+        assert first.ended is not None
+        assert first.started - robots.ended >= 0.299
+        assert second.started - first.ended >= 0.299
+
+
+def test_a_cache_may_outlive_the_job(make: Fetchers) -> None:
+    cache: dict[str, Rules] = {}
+    with Server(site(FORBIDDING + "Crawl-delay: 0.1\n")) as server:
+        for _ in range(2):
+            fetcher = make(server.url, obey_robots=True, robots_cache=cache)
+            assert failure(fetcher, f"{server.url}/no").kind == "robots"
+            assert fetcher.interval_in_force == 0.1
+
+        assert server.paths == ["/robots.txt"]
+        assert list(cache) == [f"{server.url}/"]
+
+
+def test_the_file_itself_may_be_fetched(make: Fetchers) -> None:
+    with Server(site("User-agent: *\nDisallow: /\n")) as server:
+        assert make(server.url, obey_robots=True).fetch(Request(f"{server.url}/robots.txt")).status == 200
+
+
+def test_an_address_that_is_refused_is_told_as_such(make: Fetchers) -> None:
+    with Server(site(None)) as server:
+        error = failure(make(server.url, obey_robots=True, allow_private=False), f"{server.url}/yes")
+        assert server.requests == []
+
+    assert error.kind == "address"

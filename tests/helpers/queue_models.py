@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import datetime, timedelta
 from enum import StrEnum
-from multiprocessing.synchronize import Barrier
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import ForeignKey, String
+from sqlalchemy import ForeignKey, String, inspect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from webqueue import clock
 from webqueue.database import Database
-from webqueue.leases import DefaultStatusChoices, ModelWithQueue, StatusEnum, run_due
+from webqueue.leases import DefaultStatusChoices, Lease, ModelWithQueue, StatusEnum, run_due
 
 M = TypeVar("M", bound="QueueBase")
 
@@ -126,11 +128,10 @@ def insert(database: Database, row: M) -> M:
 
 
 def load(database: Database, row: M) -> M:
-    """A second copy of a stored row, as another worker would have it."""
+    """A second copy of a stored row, as another worker would have it; `row` may be new, with only its key."""
+    identity = inspect(row).identity or row.__mapper__.primary_key_from_instance(row)
     with database.reading() as session:
-        found = session.get(type(row), row.__mapper__.primary_key_from_instance(row))
-        assert found is not None
-        return found
+        return session.get_one(type(row), identity)
 
 
 def change(database: Database, row: ModelWithQueue, **fields: Any) -> None:
@@ -142,8 +143,10 @@ def change(database: Database, row: ModelWithQueue, **fields: Any) -> None:
         assert other.safe_update(fields)
 
 
-def claim_in_process(url: str, instance_path: Path, crawl_id: int, barrier: Barrier) -> bool:
-    """What a worker process does: load the row, wait until all have it, claim it."""
+def claim_in_process(
+    url: str, instance_path: Path, crawl_id: int, barrier: Barrier, answers: SimpleQueue[bool]
+) -> None:
+    """What a worker process does: load the row, wait until all have it, claim it, tell."""
     database = Database(url, instance_path=instance_path)
     try:
         with database.reading() as session:
@@ -151,18 +154,18 @@ def claim_in_process(url: str, instance_path: Path, crawl_id: int, barrier: Barr
         barrier.wait(timeout=60)
         with database.transaction() as session:
             session.add(crawl)
-            return crawl.claim_processing_lock()
+            claimed = crawl.claim_processing_lock()
+        answers.put(claimed)
     finally:
         database.close()
 
 
-def run_for_ever(url: str, instance_path: Path, lock_seconds: float, marker: Path) -> None:
-    """A runner whose handler does not end: it writes its marker, and waits to be killed."""
+def run_for_ever(url: str, instance_path: Path, lock_seconds: float, started: Event) -> None:
+    """A runner whose handler does not end by itself: it tells that it started, and waits to be killed."""
     database = Database(url, instance_path=instance_path)
 
-    def handle(_crawl: Crawl, _lease: object) -> None:
-        marker.write_text("started", encoding="utf-8")
-        while True:
-            marker.stat()
+    def handle(_crawl: Crawl, _lease: Lease) -> None:
+        started.set()
+        threading.Event().wait()
 
     run_due(Crawl, handle, database=database, lock_seconds=lock_seconds)

@@ -27,6 +27,7 @@ from webqueue.leases.statements import (
     column_time,
     database_now,
     due_by,
+    filter_text,
     identity_of,
     is_row,
     key_text,
@@ -114,7 +115,9 @@ class ModelWithQueue:
     @staticmethod
     def RetryAtField(**kw: Any) -> MappedColumn[datetime | None]:  # noqa: N802 - the protocol's name
         """The column of `retry_at`: indexed, may be NULL, now at first; `kw` is anything of `mapped_column`."""
-        return mapped_column(UTCDateTime, **{"default": column_time, "index": True, "nullable": True, **kw})
+        kw = {"default": column_time, "index": True, "nullable": True, **kw}
+        # Else SQLAlchemy would take an explicit None for "not given", and store the default.
+        return mapped_column(UTCDateTime().evaluates_none(), **kw)
 
     if TYPE_CHECKING:
         status: Mapped[str]
@@ -350,7 +353,7 @@ class ModelWithQueue:
             "SafeUpdateGuardMiss",
             model=model.__name__,
             key=key_text(identity),
-            extra_filter={name: str(value) for name, value in extra_filter.items()},
+            extra_filter={name: filter_text(value) for name, value in extra_filter.items()},
             current_status=None if current is None else str(current.status),
             current_retry_at=None if current is None else str(current.retry_at),
             loaded_status=instance_state(self).dict.get("status"),

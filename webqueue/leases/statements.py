@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import sqlalchemy
 from sqlalchemy import ColumnElement, CursorResult, bindparam, update
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from webqueue.leases.model import ModelWithQueue
 
 Identity = tuple[Any, ...]
+_SEVERAL: Final = (list, tuple, set, frozenset)
 
 
 class _DatabaseTime(FunctionElement[datetime]):
@@ -86,9 +87,14 @@ def is_row(model: type[ModelWithQueue], identity: Identity) -> list[ColumnElemen
 
 def matches(attribute: Any, value: object) -> ColumnElement[bool]:
     """The attribute has the value (None: is NULL), or one of them if it is a list, tuple or set."""
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, _SEVERAL):
         return cast("ColumnElement[bool]", attribute.in_(list(value)))
     return cast("ColumnElement[bool]", attribute == value)
+
+
+def filter_text(value: object) -> str:
+    """The value of a filter for log lines."""
+    return " or ".join(str(one) for one in value) if isinstance(value, _SEVERAL) else str(value)
 
 
 def database_now(session: Session, model: type[ModelWithQueue]) -> datetime:

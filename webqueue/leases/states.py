@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 if TYPE_CHECKING:
     from webqueue.leases.model import ModelWithQueue
@@ -24,11 +24,9 @@ class _Choices:
 class StatusEnum(StrEnum):
     """States of a queue row, with `choices` for forms; a model may use any StrEnum as well."""
 
-    # Told to type checkers through a property, because they take a plain attribute of an enum for a member.
+    # Type checkers would take what is assigned to an enum's attribute for a member.
     if TYPE_CHECKING:
-
-        @property
-        def choices(self) -> tuple[tuple[str, str], ...]: ...
+        choices: ClassVar[tuple[tuple[str, str], ...]]
     else:
         choices = _Choices()
 

@@ -235,7 +235,7 @@ def test_claim_verbs_refuse_where_the_model_does() -> None:
 
 def test_a_row_without_a_session_is_not_written() -> None:
     crawl = Crawl(status="queued")
-    with pytest.raises(NotInSessionError, match="A Crawl that belongs to no session.*safe_update") as caught:
+    with pytest.raises(NotInSessionError, match=r"A Crawl that belongs to no session.*safe_update") as caught:
         crawl.safe_update({"title": "x"})
     assert isinstance(caught.value, WebqueueError)
     with pytest.raises(NotInSessionError, match="claim_for_worker"):

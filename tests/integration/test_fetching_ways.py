@@ -243,7 +243,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tls")
     both = folder / "both.pem"
     names = ["-subj", "/CN=old.example", "-addext", "subjectAltName=DNS:old.example"]
-    files = ["-keyout", folder / "key.pem", "-out", folder / "cert.pem"]
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files],
         check=True,

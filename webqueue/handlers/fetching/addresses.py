@@ -76,6 +76,15 @@ def why_refused(address: str) -> str | None:
     return next((reason for form in _forms(parsed) if (reason := _reason(form))), None)
 
 
+def is_address(host: str) -> bool:
+    """Whether a host is an IP address and needs no look-up."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def system_resolver(host: str, port: int) -> Sequence[str]:
     """The addresses of a host in the order in which the system would try them."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

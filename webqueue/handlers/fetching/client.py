@@ -11,7 +11,7 @@ from datetime import datetime
 import httpx2
 
 from webqueue import clock
-from webqueue.handlers.fetching.addresses import Resolver, system_resolver, why_refused
+from webqueue.handlers.fetching.addresses import Resolver, is_address, system_resolver, why_refused
 from webqueue.handlers.fetching.exchange import BLOCKS, Answer, Exchange
 from webqueue.handlers.fetching.failures import Failure, failure_of
 from webqueue.handlers.fetching.headers import headers_for, user_agent_of
@@ -293,8 +293,10 @@ class Fetcher:
             return
         host = hop.host
         is_local = host == "localhost" or host.endswith(".localhost")
+        if not is_local and not is_address(host):
+            return
         reason = "this machine" if is_local else why_refused(host)
-        if reason is not None and reason != "not an IP address":
+        if reason is not None:
             raise FetchError("address", str(hop.url), f"{hop.shown}: {host} is {reason}.")
 
     def _slow_down(self, crawl_delay: float) -> None:

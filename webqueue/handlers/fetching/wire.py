@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import httpcore2
 
-from webqueue.handlers.fetching.addresses import Resolver, why_refused
+from webqueue.handlers.fetching.addresses import Resolver, is_address, why_refused
 from webqueue.handlers.fetching.interruption import Interruption
 
 T = TypeVar("T")
@@ -89,6 +89,8 @@ class CheckedBackend(httpcore2.NetworkBackend):
         return WatchedStream(sock, self._interruption)
 
     def _look_up(self, host: str, port: int, until: float) -> Sequence[str]:
+        if is_address(host):
+            return [host]
         try:
             return self._interruption.run_beside(lambda: self._resolve(host, port), until)
         except (socket.gaierror, UnicodeError) as error:

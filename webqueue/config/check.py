@@ -13,6 +13,7 @@ from webqueue import cron
 from webqueue.config.masks import masks_left
 from webqueue.config.problems import found_problems
 from webqueue.config.specs import BUILT_ADAPTERS, RateGroupSpec, SiteSpec, Spec, TargetSpec
+from webqueue.config.values import is_code
 from webqueue.config.yaml_text import Found, Path
 from webqueue.errors import InvalidInputError, NotBuiltError, NotFoundError
 from webqueue.handlers.registry import check_params
@@ -39,8 +40,9 @@ def check_group(data: Mapping[str, Any]) -> Checked[RateGroupSpec]:
 
 def check_site(data: Mapping[str, Any]) -> Checked[SiteSpec]:
     """Check a site; a name left out is the code."""
-    if "name" not in data and "code" in data:
-        data = {**data, "name": data["code"]}
+    if "name" not in data:
+        code = data.get("code")
+        data = {**data, "name": code if isinstance(code, str) and is_code(code) else "-"}
     return _with(_validated(SiteSpec, data), _masks(data))
 
 

@@ -19,12 +19,14 @@ from webqueue.config.rows import site_data, target_data
 from webqueue.config.specs import Spec
 from webqueue.config.store import Store
 from webqueue.config.ticks import restart_ticks
+from webqueue.config.values import is_code
 from webqueue.config.yaml_text import Found
 from webqueue.database import take_turn
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError, Problem
 from webqueue.models import AuditEntry, Document, Job, Site, Target
 
 S = TypeVar("S", bound=Spec)
+M = TypeVar("M", Site, Target)
 
 
 def put_site(session: Session, code: str, data: Mapping[str, Any], *, by: str, now: datetime) -> Change:
@@ -38,7 +40,7 @@ def put_site(session: Session, code: str, data: Mapping[str, Any], *, by: str, n
         InvalidInputError: with every problem, by field.
     """
     take_turn(session, TURN)
-    row = session.get(Site, code)
+    row = _find(session, Site, code)
     said = unmasked(data, {} if row is None else site_data(row))
     spec = _accepted(check_site({"code": code, **said}), code, said)
     return Store(session, by=by, now=now).site(spec)
@@ -56,9 +58,9 @@ def put_target(session: Session, code: str, data: Mapping[str, Any], *, by: str,
         ConflictError: it has open jobs and would move to another site.
     """
     take_turn(session, TURN)
-    row = session.get(Target, code)
+    row = _find(session, Target, code)
     said = unmasked(data, {} if row is None else target_data(row))
-    site = session.get(Site, said["site"]) if _is_storable(said.get("site")) else None
+    site = _find(session, Site, said.get("site"))
     checked = check_target({"code": code, **said}, None if site is None else site_data(site))
     return Store(session, by=by, now=now).target(_accepted(checked, code, said))
 
@@ -71,7 +73,7 @@ def delete_site(session: Session, code: str, *, by: str, now: datetime) -> None:
         ConflictError: it has jobs or documents.
     """
     take_turn(session, TURN)
-    site = session.get(Site, code, with_for_update=True)
+    site = session.get(Site, code, with_for_update=True) if is_code(code) else None
     if site is None:
         raise NotFoundError("site", code)
     targets = list(session.scalars(select(Target).where(Target.site_code == code).order_by(Target.code)))
@@ -131,14 +133,15 @@ def _accepted(checked: Checked[S], code: str, said: Mapping[str, Any]) -> S:
     return checked.spec
 
 
-def _is_storable(code: Any) -> bool:
-    """Whether a database can be asked for it at all."""
-    return isinstance(code, str) and code.isprintable() and code.isascii()
+def _find(session: Session, model: type[M], code: Any) -> M | None:
+    """The row of this code; nothing that is no code is ever asked for, because not every text can be."""
+    return session.get(model, code) if isinstance(code, str) and is_code(code) else None
 
 
 def _target(session: Session, code: str, *, to_delete: bool = False) -> Target:
     # A row that is deleted is locked against new jobs, one that is changed is not (as in `Store`).
-    target = session.get(Target, code, with_for_update=True if to_delete else {"key_share": True})
+    lock: Any = True if to_delete else {"key_share": True}
+    target = session.get(Target, code, with_for_update=lock) if is_code(code) else None
     if target is None:
         raise NotFoundError("target", code)
     return target

@@ -137,8 +137,7 @@ class Store:
         for position, row in enumerate(order):
             row.position = position
         self._session.flush()
-        for code in self._session.scalars(select(Site.code).order_by(Site.code)).all():
-            jobs.rekey_site(self._session, code)
+        jobs.rekey_sites(self._session, self._session.scalars(select(Site.code).order_by(Site.code)).all())
 
     def _refuse_moving_jobs(self, target: Target) -> None:
         """A queued job has the site and the key that its target had when it was submitted."""

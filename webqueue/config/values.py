@@ -24,8 +24,13 @@ _MAX_LINE = 500
 _PROXY_SCHEMES = ("http", "https")
 
 
+def is_code(value: str) -> bool:
+    """Whether `value` can be the code of a site or target."""
+    return _CODE.fullmatch(value) is not None
+
+
 def _code(value: str) -> str:
-    if _CODE.fullmatch(value) is None:
+    if not is_code(value):
         raise ValueError(
             f"{_shown(value)} is no code: 1 to {CODE_LENGTH} small letters, digits, _ . and -, "
             "and the first a letter or digit"

@@ -50,11 +50,14 @@ from webqueue.queries.runs import JobRef, Run
 from webqueue.queries.site_keys import sites_by_key
 from webqueue.queries.status import ProcessRow, Status, get_status
 from webqueue.queries.targets import (
+    IntervalChangeRow,
     SiteRow,
     TargetFilter,
     TargetRow,
     get_site,
     get_target,
+    interval_changes,
+    last_runs,
     list_sites,
     list_targets,
 )
@@ -69,6 +72,7 @@ __all__ = [
     "DocumentRow",
     "DocumentVersionRow",
     "FailureGroup",
+    "IntervalChangeRow",
     "JobFilter",
     "JobRef",
     "JobRow",
@@ -97,11 +101,13 @@ __all__ = [
     "get_site",
     "get_status",
     "get_target",
+    "interval_changes",
     "job_id_of",
     "job_log",
     "job_log_tail",
     "job_version",
     "key_events",
+    "last_runs",
     "list_documents",
     "list_jobs",
     "list_key_queue",

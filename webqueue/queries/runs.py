@@ -82,7 +82,9 @@ def _last_runs(
                     finished_at=row.finished_at,
                 )
             )
-    return {name: tuple(sorted(runs, key=lambda run: (run.finished_at, run.seq))) for name, runs in found.items()}
+    return {
+        name: tuple(sorted(runs, key=lambda run: (run.finished_at, run.seq))) for name, runs in found.items()
+    }
 
 
 def _part(owner: InstrumentedAttribute[str], name: str, length: int) -> Select[Any]:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock
 from webqueue.errors import InvalidInputError, NotFoundError
-from webqueue.models import Job, Site, Target
+from webqueue.models import IntervalChange, Job, Site, Target
 from webqueue.queries.jobs import JobRow, job_row
 from webqueue.queries.paging import Page, checked_limit
 from webqueue.queries.runs import Run, last_runs_of_targets
@@ -94,6 +94,17 @@ class TargetRow:
 
 
 @dataclass(frozen=True)
+class IntervalChangeRow:
+    """One change of a target's learned interval (seconds), with its cause."""
+
+    at: datetime
+    old_sec: float
+    new_sec: float
+    cause: str
+    job_id: str | None
+
+
+@dataclass(frozen=True)
 class TargetFilter:
     """Which targets a listing shows; `q` is found in code, note and owner."""
 
@@ -140,6 +151,22 @@ def get_target(session: Session, code: str) -> TargetRow:
     if target is None:
         raise NotFoundError("target", code)
     return _rows(session, [target])[0]
+
+
+def interval_changes(session: Session, target: str, *, limit: int = 10) -> tuple[IntervalChangeRow, ...]:
+    """The last changes of a target's learned interval, newest first."""
+    rows = session.scalars(
+        select(IntervalChange)
+        .where(IntervalChange.target_code == target)
+        .order_by(IntervalChange.id.desc())
+        .limit(limit)
+    )
+    return tuple(IntervalChangeRow(row.at, row.old_sec, row.new_sec, row.cause, row.job_id) for row in rows)
+
+
+def last_runs(session: Session, target: str, *, length: int = 50) -> tuple[Run, ...]:
+    """The last finished runs of a target, oldest first."""
+    return last_runs_of_targets(session, [target], length)[target]
 
 
 def list_sites(session: Session, *, cursor: str | None = None, limit: int = 200) -> Page[SiteRow]:

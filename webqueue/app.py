@@ -1,0 +1,54 @@
+"""Wires the web side together. Starts no thread, and opens no port."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from flask import Flask
+from sqlalchemy.orm import Session
+
+from webqueue import clock, db, web
+from webqueue.database import Database, take_turn
+from webqueue.models import StoredSetting
+from webqueue.settings import Settings
+
+# Forms are short, and so are the API's: sites and targets, nothing to upload.
+MAX_REQUEST_BYTES: Final = 4_000_000
+SESSION_KEY_NAME: Final = "session_secret"
+
+
+def create_app(settings: Settings, database: Database | None = None) -> Flask:
+    """The web application.
+
+    Args:
+        settings: of the installation.
+        database: the opened, migrated database; None opens the one of the settings.
+    """
+    if database is None:
+        database = Database(
+            settings.url, instance_path=settings.instance_path, synchronous=settings.sqlite_synchronous
+        )
+    app = Flask("webqueue", static_folder="static", template_folder="templates")
+    app.config.update(
+        SECRET_KEY=database.run(_session_secret),
+        MAX_CONTENT_LENGTH=MAX_REQUEST_BYTES,
+        TRUSTED_HOSTS=[name.strip() for name in settings.trusted_hosts.split(",") if name.strip()] or None,
+    )
+    app.extensions["webqueue_settings"] = settings
+    db.init_app(app, database)
+    web.register(app)
+    return app
+
+
+def _session_secret(session: Session) -> str:
+    """The key that signs sessions; in the database, so that every web process takes every session."""
+    take_turn(session, SESSION_KEY_NAME)
+    stored = session.get(StoredSetting, SESSION_KEY_NAME)
+    if stored is None:
+        stored = StoredSetting(
+            name=SESSION_KEY_NAME, value=secrets.token_hex(32), changed_at=clock.now(session)
+        )
+        session.add(stored)
+    value: str = stored.value
+    return value

@@ -1,0 +1,110 @@
+// What htmx does not do: when to poll, relative times, the confirmation, following a log. No page needs it to work.
+(() => {
+  "use strict";
+  const byId = (id) => document.getElementById(id);
+  const UNANSWERED_AFTER = 15000;
+
+  // Polling: soon while something runs, seldom else, never in a hidden tab.
+  let timer = 0, polling = false, answeredAt = Date.now(), failed = false;
+
+  const clock = (at) => at.toISOString().slice(11, 19) + " UTC";
+  const showUpdated = () => {
+    const place = byId("updated");
+    if (!place || !byId("poll")) return;
+    const late = failed || Date.now() - answeredAt > UNANSWERED_AFTER + seconds() * 1000;
+    place.hidden = false;
+    place.className = late ? "late" : "";
+    place.textContent = (late ? "No answer since " : "Updated ") + clock(new Date(answeredAt));
+  };
+  const seconds = () => Number(byId("poll")?.dataset.seconds || 10);
+  const schedule = () => {
+    clearTimeout(timer);
+    if (byId("poll") && !document.hidden) timer = setTimeout(poll, seconds() * 1000);
+  };
+  const poll = () => {
+    clearTimeout(timer);
+    const element = byId("poll");
+    if (!element || document.hidden) return;
+    if (polling) return void schedule();
+    polling = true;
+    htmx.trigger(element, "webqueue:poll");
+  };
+  const isPoll = (event) => event.detail?.ctx?.sourceElement?.id === "poll";
+  document.addEventListener("htmx:after:request", (event) => {
+    if (!isPoll(event)) return;
+    failed = event.detail.ctx.response.status >= 500;
+    if (!failed) answeredAt = Date.now();
+  });
+  document.addEventListener("htmx:error", (event) => {
+    if (isPoll(event)) failed = true;
+  });
+  document.addEventListener("htmx:finally:request", (event) => {
+    if (!isPoll(event)) return;
+    polling = false;
+    showUpdated();
+    schedule();
+  });
+  document.addEventListener("webqueue:changed", () => { polling = false; poll(); });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) poll(); });
+
+  // Relative times, in the words of the server (webqueue/web/formats.py).
+  const relative = (at) => {
+    const distance = (at - Date.now()) / 1000, size = Math.abs(distance);
+    if (size < 5) return distance >= 0 ? "now" : "just now";
+    let text;
+    if (size < 60) text = `${Math.floor(size)} s`;
+    else if (size < 3600) text = `${Math.floor(size / 60)} min`;
+    else if (size < 86400) {
+      const hours = Math.floor(size / 3600), minutes = Math.floor((size % 3600) / 60);
+      text = hours < 6 && minutes ? `${hours} h ${String(minutes).padStart(2, "0")} min` : `${hours} h`;
+    } else text = `${Math.floor(size / 86400)} d`;
+    return distance > 0 ? `in ${text}` : `${text} ago`;
+  };
+  const showTimes = () => {
+    for (const time of document.querySelectorAll("time[data-relative]")) {
+      const text = relative(Date.parse(time.dateTime));
+      if (time.textContent !== text) time.textContent = text;
+    }
+  };
+  setInterval(() => { if (!document.hidden) { showTimes(); showUpdated(); } }, 5000);
+
+  // Confirmation: a dialog, and then the same button of the same form.
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("button[data-confirm]");
+    const dialog = byId("confirm");
+    if (!button || !dialog || !button.form || button.form.elements.confirmed?.value === "yes") return;
+    event.preventDefault();
+    event.stopPropagation();
+    byId("confirm-text").textContent = button.dataset.confirm;
+    byId("confirm-yes").textContent = button.dataset.yes;
+    dialog.returnValue = "";
+    dialog.addEventListener("close", () => {
+      if (dialog.returnValue !== "yes") return;
+      const form = button.form || byId("act");
+      form.elements.confirmed.value = "yes";
+      try { form.requestSubmit(button.isConnected ? button : undefined); }
+      finally { form.elements.confirmed.value = ""; }
+    }, { once: true });
+    dialog.showModal();
+  }, true);
+
+  // The log: follows while the box is ticked.
+  const follow = () => {
+    const log = byId("log");
+    if (log && byId("follow")?.checked) log.scrollTop = log.scrollHeight;
+  };
+  document.addEventListener("htmx:after:swap", () => { showTimes(); follow(); fade(); });
+
+  // Good news goes by itself, bad news stays until the next action.
+  const fade = () => {
+    for (const toast of document.querySelectorAll("#status .toast.good:not([data-seen])")) {
+      toast.dataset.seen = "1";
+      setTimeout(() => toast.remove(), 12000);
+    }
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    if (byId("follow-label")) byId("follow-label").hidden = false;
+    showTimes(); showUpdated(); follow(); fade(); schedule();
+  });
+})();

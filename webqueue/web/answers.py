@@ -1,0 +1,71 @@
+"""How an action answers: 303 back to the page without htmx, one sentence and a fresh look with it."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from flask import Response, flash, make_response, redirect, render_template, request
+from werkzeug.wrappers import Response as AnyResponse
+
+GOOD, BAD = "good", "bad"
+
+
+def by_htmx() -> bool:
+    """Whether htmx sent this request."""
+    return request.headers.get("HX-Request") == "true"
+
+
+def safe_path(candidate: str | None) -> str | None:
+    """A path of this admin, or None: what leads to another host would make the login an open redirect."""
+    if not candidate or not candidate.startswith("/") or candidate.startswith("//") or "\\" in candidate:
+        return None
+    if any(ord(character) < 0x20 for character in candidate):
+        return None
+    parts = urlsplit(candidate)
+    return None if parts.scheme or parts.netloc else candidate
+
+
+def came_from(fallback: str) -> str:
+    """The path of the page that the request came from: its `next` field, else its referrer, else `fallback`."""
+    asked = safe_path(request.form.get("next") or request.args.get("next"))
+    if asked is not None:
+        return asked
+    parts = urlsplit(request.referrer or "")
+    if parts.netloc != request.host:
+        return fallback
+    path = parts.path + (f"?{parts.query}" if parts.query else "")
+    return safe_path(path) or fallback
+
+
+def done(message: str, fallback: str) -> AnyResponse:
+    """The action was done: say so, and show the page as it is now."""
+    return _answer(message, GOOD, 200, fallback)
+
+
+def go(path: str, message: str) -> AnyResponse:
+    """The action was done, and its result is on another page."""
+    flash(message, GOOD)
+    if not by_htmx():
+        return redirect(path, 303)
+    response: Response = make_response("", 200)
+    response.headers["HX-Redirect"] = path
+    return response
+
+
+def refused(message: str, fallback: str) -> AnyResponse:
+    """The present state does not allow the action: 409, the sentence, and the page as it is now."""
+    return _answer(message, BAD, 409, fallback)
+
+
+def _answer(message: str, kind: str, status: int, fallback: str) -> AnyResponse:
+    if not by_htmx():
+        if status != 200:
+            back = came_from(fallback)
+            page = render_template("refused.html", message=message, back=back)
+            return make_response(page, status)
+        flash(message, kind)
+        return redirect(came_from(fallback), 303)
+    response: Response = make_response(render_template("_answer.html", message=message, kind=kind), status)
+    # The page polls at once, and so shows the rows that changed.
+    response.headers["HX-Trigger"] = "webqueue:changed"
+    return response

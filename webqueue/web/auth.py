@@ -1,0 +1,243 @@
+"""Login, the one-time links, and the guard: nothing is open without login but what is named here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
+from urllib.parse import urlsplit
+
+from flask import (
+    Blueprint,
+    Flask,
+    Response,
+    abort,
+    make_response,
+    redirect,
+    render_template,
+    request,
+    session,
+    url_for,
+)
+from flask.sessions import SecureCookieSessionInterface
+from flask_login import LoginManager, current_user, login_user, logout_user
+from werkzeug.wrappers import Response as AnyResponse
+
+from webqueue import access, clock
+from webqueue.access import Action
+from webqueue.db import database, reading
+from webqueue.errors import InvalidInputError, WebqueueError
+from webqueue.models import User
+from webqueue.web.answers import by_htmx, came_from, safe_path
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SESSION_LIFETIME: Final = timedelta(days=30)
+# The same words for a wrong name and a wrong password: nobody learns which names exist.
+WRONG: Final = "The name or the password is wrong."
+API_PREFIX: Final = "/api/"  # has its own guard: tokens instead of sessions
+OPEN_ENDPOINTS: Final = frozenset(
+    {"auth.login", "auth.try_login", "auth.setup", "auth.set_up", "auth.login_link", "static"}
+)
+
+pages = Blueprint("auth", __name__)
+_manager = LoginManager()
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """The user of a browser's session."""
+
+    id: int
+    name: str
+    role: str
+    theme: str
+    session_key: str
+    is_authenticated: bool = True
+    is_active: bool = True
+    is_anonymous: bool = False
+
+    @classmethod
+    def of(cls, user: User) -> SignedIn:
+        return cls(user.id, user.name, user.role, user.theme, user.session_key)
+
+    def get_id(self) -> str:
+        """What the session keeps: it ends when the user's key changes."""
+        return f"{self.id}:{self.session_key}"
+
+
+class _SessionInterface(SecureCookieSessionInterface):
+    """The cookie is `Secure` wherever the page came over TLS; on plain HTTP nobody could log in with such a cookie."""
+
+    def get_cookie_secure(self, _app: Flask) -> bool:
+        return request.is_secure
+
+
+def init_app(app: Flask, *, open_blueprints: frozenset[str] = frozenset()) -> None:
+    """Put the guard in front of `app`.
+
+    Args:
+        open_blueprints: blueprints that check for themselves who asks (tokens), or that are open (health).
+    """
+    app.config.update(
+        SESSION_COOKIE_NAME="webqueue",
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Lax",
+        PERMANENT_SESSION_LIFETIME=SESSION_LIFETIME,
+    )
+    app.session_interface = _SessionInterface()
+    _manager.init_app(app)
+    app.register_blueprint(pages)
+
+    @app.before_request
+    def guard() -> AnyResponse | None:
+        if current_user.is_authenticated or request.endpoint in OPEN_ENDPOINTS:
+            return None
+        if request.blueprint in open_blueprints or request.path.startswith(API_PREFIX):
+            return None
+        return to_login()
+
+    @app.context_processor
+    def who() -> dict[str, Any]:
+        theme = current_user.theme if current_user.is_authenticated else "auto"
+        # The shared pieces as a module: a block that is rendered alone does not run its template's imports.
+        pieces = app.jinja_env.get_template("_parts.html").make_module({"may": may})
+        return {"may": may, "theme": theme, "ui": pieces}
+
+
+@_manager.user_loader  # type: ignore[untyped-decorator]
+def _load_user(kept: str) -> SignedIn | None:
+    number, _, key = kept.partition(":")
+    if not number.isdigit():
+        return None
+    user = access.user_of_session(reading(), int(number), key)
+    return None if user is None else SignedIn.of(user)
+
+
+def may(action: str | Action) -> bool:
+    """Whether the user may do `action` (an Action, or its name in lower case for templates)."""
+    wanted = action if isinstance(action, Action) else Action[action.upper()]
+    return bool(current_user.is_authenticated) and access.allows(current_user.role, wanted)
+
+
+def needs(action: Action) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A view that only users who may do `action` reach; 403 for the others."""
+
+    def decorate(view: Callable[P, R]) -> Callable[P, R]:
+        @wraps(view)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            if not may(action):
+                abort(403)
+            return view(*args, **kwargs)
+
+        checked.needs = action  # type: ignore[attr-defined]
+        return checked
+
+    return decorate
+
+
+def user_name() -> str:
+    """The name of the user who acts, for the log and the audit."""
+    name: str = current_user.name
+    return name
+
+
+def to_login() -> AnyResponse:
+    """Lead to the login, and from there back to the same page."""
+    if by_htmx():
+        page = urlsplit(request.headers.get("HX-Current-URL", ""))
+        back = safe_path(page.path + (f"?{page.query}" if page.query else "")) or "/"
+        response: Response = make_response("", 401)
+        response.headers["HX-Redirect"] = url_for("auth.login", next=back)
+        return response
+    back = request.full_path.rstrip("?") if request.method == "GET" else came_from("/")
+    return redirect(url_for("auth.login", next=back if back != "/" else None), 303)
+
+
+@pages.get("/login")
+def login() -> AnyResponse | str:
+    """The login form."""
+    back = safe_path(request.args.get("next")) or "/"
+    if current_user.is_authenticated:
+        return redirect(back, 303)
+    return render_template(
+        "login.html", back=back, name="", wrong=None, first=not access.has_users(reading())
+    )
+
+
+@pages.post("/login")
+def try_login() -> AnyResponse:
+    """Log in, or show the form again."""
+    back = safe_path(request.form.get("next")) or "/"
+    name, password = request.form.get("name", ""), request.form.get("password", "")
+    try:
+        user = database().run(
+            lambda s: access.authenticate(s, name, password, clock.now(s), address=request.remote_addr or "")
+        )
+    except access.TooManyTriesError as error:
+        page = render_template("login.html", back=back, name=name, wrong=str(error), first=False)
+        return make_response(page, 429, {"Retry-After": str(error.wait_sec)})
+    if user is None:
+        page = render_template("login.html", back=back, name=name, wrong=WRONG, first=False)
+        return make_response(page, 422)
+    return _enter(user, back)
+
+
+@pages.get("/login/<token>")
+def login_link(token: str) -> AnyResponse:
+    """Log in by a link that works once."""
+    try:
+        user = database().run(lambda s: access.use_login_link(s, token, clock.now(s)))
+    except access.LinkRefusedError as error:
+        if current_user.is_authenticated:
+            return redirect("/", 303)
+        page = render_template("login.html", back="/", name="", wrong=str(error), first=False)
+        return make_response(page, 410)
+    return _enter(user, "/")
+
+
+@pages.get("/setup/<token>")
+def setup(token: str) -> AnyResponse:
+    """The form that makes the first administrator; the link is used up by the form, not by looking at it."""
+    if not access.setup_link_works(reading(), token, clock.now(reading())):
+        page = render_template(
+            "login.html", back="/", name="", wrong=str(access.LinkRefusedError()), first=False
+        )
+        return make_response(page, 410)
+    return make_response(render_template("setup.html", name="admin", errors={}))
+
+
+@pages.post("/setup/<token>")
+def set_up(token: str) -> AnyResponse:
+    """Make the first administrator, and log in."""
+    name, password = request.form.get("name", ""), request.form.get("password", "")
+    try:
+        if password != request.form.get("again", password):
+            raise InvalidInputError.of("again", "The two passwords are not the same.")
+        user = database().run(lambda s: access.use_setup_link(s, token, name, password, clock.now(s)))
+    except InvalidInputError as error:
+        errors = {problem.field: problem.message for problem in error.problems}
+        return make_response(render_template("setup.html", name=name, errors=errors), 422)
+    except WebqueueError as error:
+        page = render_template("login.html", back="/", name="", wrong=str(error), first=False)
+        return make_response(page, 410)
+    return _enter(user, "/")
+
+
+@pages.post("/logout")
+def logout() -> AnyResponse:
+    """End this browser's session."""
+    logout_user()
+    session.clear()
+    return redirect(url_for("auth.login"), 303)
+
+
+def _enter(user: User, back: str) -> AnyResponse:
+    # A session that existed before the login may be known to somebody else.
+    session.clear()
+    session.permanent = True
+    login_user(SignedIn.of(user))
+    return redirect(back, 303)

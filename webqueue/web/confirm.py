@@ -1,0 +1,31 @@
+"""Asking once before something that cannot be taken back. With a script it is a dialog, without one a page."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flask import make_response, render_template, request
+from werkzeug.wrappers import Response as AnyResponse
+
+from webqueue.web.answers import came_from
+
+_OWN_FIELDS: Final = frozenset({"csrf_token", "confirmed", "next"})
+
+
+def given() -> bool:
+    """Whether the person has confirmed."""
+    return request.form.get("confirmed") == "yes"
+
+
+def ask(question: str, yes: str, fallback: str) -> AnyResponse:
+    """The page that asks; its form repeats the request, confirmed."""
+    fields = [(name, value) for name, value in request.form.items(multi=True) if name not in _OWN_FIELDS]
+    page = render_template(
+        "confirm.html",
+        question=question,
+        yes=yes,
+        action=request.path,
+        back=came_from(fallback),
+        fields=fields,
+    )
+    return make_response(page)

@@ -1,0 +1,84 @@
+"""Error pages: what happened, what to do, and the id of the request that the log has too."""
+
+from __future__ import annotations
+
+from flask import Flask, Response, g, make_response, render_template, request
+from flask_login import current_user
+from flask_wtf.csrf import CSRFError
+from werkzeug.exceptions import HTTPException
+from werkzeug.wrappers import Response as AnyResponse
+
+from webqueue import logs
+from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
+from webqueue.web import answers
+from webqueue.web.auth import API_PREFIX, OPEN_ENDPOINTS, to_login
+
+log = logs.get(__name__)
+
+SENTENCES = {
+    400: ("That request was not understood", "Go back and try again."),
+    403: ("You may not do that", "Your role does not allow it. An administrator can change it."),
+    404: ("There is no such page", "It may have been removed, or the address is wrong."),
+    405: ("That is no page", "This address only takes the forms of other pages."),
+    413: ("That is too large", "Send less at once."),
+    500: ("Something went wrong", "It is a fault of webqueue. The log tells more, under the id below."),
+}
+
+
+def init_app(app: Flask) -> None:
+    """Answer every error of the pages with a page; those of the API are the API's own."""
+    app.register_error_handler(CSRFError, _csrf)
+    app.register_error_handler(NotFoundError, lambda error: _shown(404, str(error)))
+    app.register_error_handler(InvalidInputError, lambda error: _shown(400, str(error)))
+    app.register_error_handler(ConflictError, lambda error: answers.refused(str(error), "/"))
+    app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(Exception, _surprise)
+
+
+def _csrf(error: CSRFError) -> AnyResponse:
+    if not current_user.is_authenticated and request.endpoint not in OPEN_ENDPOINTS:
+        return to_login()
+    return _shown(
+        400, "The form was from another session. Open the page again and repeat it.", str(error.description)
+    )
+
+
+def _http(error: HTTPException) -> AnyResponse:
+    if error.code is None or error.code < 400:
+        return error.get_response()
+    if request.path.startswith(API_PREFIX):
+        # An address that the API does not have: told as the API tells everything (RFC 9457).
+        problem = {"type": "about:blank", "title": error.name, "status": error.code}
+        return make_response(problem, error.code, {"Content-Type": "application/problem+json"})
+    return _shown(error.code)
+
+
+def _surprise(error: Exception) -> AnyResponse:
+    log.error(
+        "request failed",
+        request_id=g.get("request_id"),
+        method=request.method,
+        path=request.path,
+        exc_info=error,
+    )
+    if request.path.startswith(API_PREFIX):
+        raise error
+    return _shown(500)
+
+
+def _shown(code: int, message: str = "", detail: str = "") -> AnyResponse:
+    title, advice = SENTENCES.get(code, SENTENCES[400])
+    if answers.by_htmx():
+        html = render_template("_answer.html", message=f"{title}. {message or advice}", kind=answers.BAD)
+        return make_response(html, code)
+    response: Response = make_response(
+        render_template(
+            "error.html",
+            title=title,
+            message=message or advice,
+            detail=detail,
+            request_id=g.get("request_id", ""),
+        ),
+        code,
+    )
+    return response

@@ -1,0 +1,222 @@
+"""How pages write times, durations, numbers and states. `app.js` writes relative times in the same words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from flask import Flask, url_for
+from markupsafe import Markup, escape
+
+from webqueue import clock, cron
+from webqueue.errors import InvalidInputError
+from webqueue.queries import Run
+from webqueue.queries.waiting import ordinal
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+BAR_WIDTH, BAR_STEP, STRIP_HEIGHT, LEAST_HEIGHT = 5, 7, 20, 4
+
+# What is shown for each state: the style, the icon, and the word.
+STATES = {
+    "queued": ("queued", "queued", "Queued"),
+    "running": ("running", "running", "Running"),
+    "cancelling": ("cancelling", "stop", "Cancelling"),
+    "done": ("done", "done", "Done"),
+    "attention": ("attention", "attention", "Look at it"),
+    "failed": ("failed", "failed", "Failed"),
+    "cancelled": ("cancelled", "cancelled", "Cancelled"),
+    "skipped": ("cancelled", "skipped", "Skipped"),
+    "idle": ("queued", "idle", "Idle"),
+    "cooling_down": ("cooldown", "cooldown", "Cooling down"),
+    "paused": ("paused", "paused", "Paused"),
+    "stuck": ("lost", "attention", "Stuck"),
+    "live": ("done", "done", "Live"),
+    "gone": ("cancelled", "cancelled", "Gone"),
+}
+
+
+def init_app(app: Flask) -> None:
+    """Add the filters and functions to the templates of `app`."""
+    app.jinja_env.filters.update(
+        duration=duration,
+        number=number,
+        ordinal=ordinal,
+        outside=outside,
+        seconds=plain_seconds,
+        words=schedule_words,
+    )
+    app.jinja_env.globals.update(
+        when=when,
+        moment=moment,
+        strip=strip,
+        states=STATES,
+        static_url=_StaticUrls(app),
+        clip=clip,
+        outside=outside,
+        absolute=absolute,
+        local=local,
+    )
+
+
+def duration(seconds: float | None) -> str:
+    """`0.4 s`, `12 s`, `3 min 05 s`, `2 h 06 min`, `3 d 4 h`; empty for None."""
+    if seconds is None:
+        return ""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < HOUR:
+        minutes, rest = divmod(int(seconds), MINUTE)
+        return f"{minutes} min {rest:02} s"
+    if seconds < DAY:
+        hours, rest = divmod(int(seconds), HOUR)
+        return f"{hours} h {rest // MINUTE:02} min"
+    days, rest = divmod(int(seconds), DAY)
+    return f"{days} d {rest // HOUR} h"
+
+
+def relative(at: datetime, now: datetime) -> str:
+    """`in 28 min`, `4 h ago`, `just now`."""
+    seconds = (at - now).total_seconds()
+    size = abs(seconds)
+    if size < 5:
+        return "now" if seconds >= 0 else "just now"
+    if size < MINUTE:
+        text = f"{int(size)} s"
+    elif size < HOUR:
+        text = f"{int(size // MINUTE)} min"
+    elif size < DAY:
+        hours, rest = divmod(int(size), HOUR)
+        minutes = rest // MINUTE
+        text = f"{hours} h {minutes:02} min" if hours < 6 and minutes else f"{hours} h"
+    else:
+        text = f"{int(size // DAY)} d"
+    return f"in {text}" if seconds > 0 else f"{text} ago"
+
+
+def absolute(at: datetime, now: datetime | None = None) -> str:
+    """`16:21:00 UTC` today, else `2026-11-29 16:21 UTC`."""
+    at = at.astimezone(UTC)
+    if now is not None and abs(at - now) < timedelta(days=1) and at.date() == now.astimezone(UTC).date():
+        return f"{at:%H:%M:%S} UTC"
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def when(at: datetime | None, *, empty: str = "") -> Markup:
+    """A relative time, with the absolute one beneath."""
+    if at is None:
+        return escape(empty)
+    now = clock.local_now()
+    return Markup('<time datetime="{}" data-relative title="{}">{}</time><span class="sub">{}</span>').format(
+        _machine(at), _full(at), relative(at, now), absolute(at, now)
+    )
+
+
+def moment(at: datetime | None, *, empty: str = "", relative_only: bool = False) -> Markup:
+    """A relative time, with the absolute one in parentheses, in one line."""
+    if at is None:
+        return escape(empty)
+    now = clock.local_now()
+    time = Markup('<time datetime="{}" data-relative title="{}">{}</time>').format(
+        _machine(at), _full(at), relative(at, now)
+    )
+    return (
+        time if relative_only else time + Markup(' <span class="muted">({})</span>').format(absolute(at, now))
+    )
+
+
+def local(at: datetime, timezone: str) -> Markup:
+    """A time by the clock of a zone, with its offset."""
+    there = at.astimezone(ZoneInfo(timezone))
+    offset = there.strftime("%z")
+    text = f"{there:%a %Y-%m-%d %H:%M} {offset[:3]}:{offset[3:]}"
+    return Markup('<time datetime="{}">{}</time>').format(_machine(at), text)
+
+
+def number(value: float | None) -> str:
+    """With commas between thousands."""
+    return "" if value is None else f"{value:,}"
+
+
+def plain_seconds(value: float | None) -> str:
+    """Seconds of a setting, without a useless `.0`."""
+    return "" if value is None else f"{value:g}"
+
+
+def clip(text: str | None, length: int) -> str:
+    """`text`, shortened: a crawled title may have a megabyte."""
+    text = text or ""
+    return text if len(text) <= length else f"{text[:length]}…"
+
+
+def outside(url: str) -> str | None:
+    """`url` when a browser may follow it as a link, else None: a crawled `javascript:` link must stay text."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return url if parts.scheme in {"http", "https"} and parts.netloc else None
+
+
+def schedule_words(expression: str | None, timezone: str) -> str:
+    """A schedule in words."""
+    if not expression:
+        return "Only by hand"
+    try:
+        return cron.parse(expression, timezone).words()
+    except InvalidInputError:
+        return expression
+
+
+def strip(runs: Sequence[Run], *, height: int = STRIP_HEIGHT) -> Markup:
+    """The last runs as bars, whose height is the duration, with the same in words for who cannot see them."""
+    if not runs:
+        return Markup('<span class="muted">No runs yet</span>')
+    longest = max((run.seconds or 0.0 for run in runs), default=0.0) or 1.0
+    bars = Markup("").join(
+        Markup('<rect class="bar-{}" x="{}" y="{}" width="{}" height="{}"/>').format(
+            "attention" if run.attention else run.status, index * BAR_STEP, height - size, BAR_WIDTH, size
+        )
+        for index, run in enumerate(runs)
+        for size in [max(LEAST_HEIGHT, round((run.seconds or 0.0) / longest * height))]
+    )
+    width = len(runs) * BAR_STEP - (BAR_STEP - BAR_WIDTH)
+    return Markup(
+        '<svg class="strip" role="img" aria-label="{}" width="{}" height="{}" viewBox="0 0 {} {}">{}</svg>'
+    ).format(_strip_words(runs), width, height, width, height, bars)
+
+
+def _strip_words(runs: Sequence[Run]) -> str:
+    counted: dict[str, int] = {}
+    for run in runs:
+        name = "to look at" if run.attention else run.status
+        counted[name] = counted.get(name, 0) + 1
+    told = ", ".join(f"{count} {name}" for name, count in counted.items())
+    return f"{len(runs)} run{'s' if len(runs) != 1 else ''}: {told}"
+
+
+def _machine(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _full(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+class _StaticUrls:
+    """Addresses of static files that change with their contents, so that browsers may keep them for ever."""
+
+    def __init__(self, app: Flask) -> None:
+        self._folder = Path(app.static_folder or "")
+        self._versions: dict[str, str] = {}
+
+    def __call__(self, name: str) -> str:
+        if name not in self._versions:
+            content = (self._folder / name).read_bytes()
+            self._versions[name] = hashlib.blake2b(content, digest_size=6).hexdigest()
+        return url_for("static", filename=name, v=self._versions[name])

@@ -1,0 +1,240 @@
+"""Jobs: the list with its filters, one job with everything about it, and what can be done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from flask import Blueprint, Response, render_template, request, url_for
+from markupsafe import Markup
+from werkzeug.wrappers import Response as AnyResponse
+
+from webqueue import clock, config, jobs, queries
+from webqueue.access import Action
+from webqueue.db import database, read_anew, reading
+from webqueue.errors import ConflictError, InvalidInputError
+from webqueue.models import JobSource
+from webqueue.queries import JobFilter, JobRow
+from webqueue.queries.waiting import ordinal
+from webqueue.web import answers, confirm, live, log_lines
+from webqueue.web.auth import needs, user_name
+from webqueue.worker.liveness import Liveness
+
+pages = Blueprint("jobs", __name__)
+
+PERIODS = {
+    "1h": timedelta(hours=1),
+    "24h": timedelta(hours=24),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
+}
+PERIOD_WORDS = {"1h": "1 hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days"}
+FILTERS = ("status", "attention", "site", "target", "rate_key", "source", "queued", "finished")
+DOCUMENTS_SHOWN = 20
+
+
+@pages.get("/jobs")
+def index() -> Response:
+    """Every job, newest first."""
+    session = reading()
+    version = queries.state_version(session)
+    if (nothing := live.unchanged(version)) is not None:
+        return nothing
+    chosen = {name: value for name in FILTERS if (value := request.args.get(name, "").strip())}
+    page = queries.list_jobs(session, _filter(chosen, clock.now(session)), cursor=request.args.get("cursor"))
+    return live.page(
+        "jobs.html",
+        version=version,
+        blocks=("rows",),
+        section="jobs",
+        page=page,
+        chosen=chosen,
+        chips=_chips(chosen),
+        url=_url_with(chosen),
+        periods=PERIOD_WORDS,
+        statuses=queries.JOB_STATUSES,
+    )
+
+
+@pages.get("/jobs/<name>")
+def show(name: str) -> Response:
+    """One job: why, timeline, progress, chain, counters, log, documents, parameters."""
+    session = reading()
+    job = queries.get_job(session, name)
+    version = queries.job_version(session, job.seq)
+    if (nothing := live.unchanged(version)) is not None:
+        return nothing
+    after = request.args.get("after", type=int)
+    log = (
+        queries.job_log_tail(session, job.seq)
+        if after is None
+        else queries.job_log(session, job.seq, after=after)
+    )
+    appended = None
+    if live.is_poll() and log.lines:
+        appended = ("log-lines", Markup(render_template("_log_lines.html", lines=log.lines)))  # noqa: S704 - own template
+    chain = queries.chain(session, job.root_id)
+    documents = queries.list_documents(session, queries.DocumentFilter(job=job.id), limit=DOCUMENTS_SHOWN)
+    return live.page(
+        "job.html",
+        version=version,
+        blocks=("head", "why", "timeline", "counters", "chain", "result", "documents"),
+        busy=not job.is_final,
+        carry={"after": str(log.next_offset)},
+        section="jobs",
+        job=job,
+        log=log,
+        appended=appended,
+        chain=chain if len(chain) > 1 else (),
+        documents=documents.items,
+        more_documents=documents.next_cursor is not None,
+        trial=_trial(job),
+        parameters=config.masked(queries.get_target(session, job.target).params),
+    )
+
+
+@pages.get("/jobs/<name>/log.txt")
+def log_text(name: str) -> Response:
+    """The whole log of a job as plain text."""
+    return log_lines.as_text(queries.get_job(reading(), name))
+
+
+@pages.post("/jobs/<name>/cancel")
+@needs(Action.CANCEL)
+def cancel(name: str) -> AnyResponse:
+    """Cancel a job; a running one after asking once."""
+    job = queries.get_job(reading(), name)
+    here = url_for("jobs.show", name=job.id)
+    if job.status == "running" and not confirm.given():
+        question = (
+            f"#{job.seq} {job.target} is running. It stops after the request in flight, and starts no retry."
+        )
+        return confirm.ask(question, "Cancel job", here)
+    by = user_name()
+    # A job of a dead worker is cancelled at once: nobody is left who would stop it (P8).
+    life = Liveness(database().instance_path / "workers").life
+    return acted(
+        here,
+        lambda: database().run(lambda s: jobs.cancel(s, job.id, by=by, life=life)),
+        lambda told: f"#{job.seq} is {told}." if told == "cancelled" else f"#{job.seq} is being cancelled.",
+    )
+
+
+@pages.post("/jobs/<name>/retry")
+@needs(Action.RETRY)
+def retry(name: str) -> AnyResponse:
+    """Run a failed or cancelled job again, from its checkpoint."""
+    job = queries.get_job(reading(), name)
+    by = user_name()
+    return acted(
+        url_for("jobs.show", name=job.id),
+        lambda: database().run(lambda s: jobs.retry(s, job.id, by=by)),
+        queued_words,
+    )
+
+
+@pages.post("/jobs/<name>/front")
+@needs(Action.FRONT)
+def front(name: str) -> AnyResponse:
+    """Let a queued job be the next of its key."""
+    job = queries.get_job(reading(), name)
+    by = user_name()
+    return acted(
+        url_for("jobs.show", name=job.id),
+        lambda: database().run(lambda s: jobs.move_to_front(s, job.id, by=by)),
+        lambda _: f"#{job.seq} is the next of {job.rate_key}.",
+    )
+
+
+def acted(fallback: str, verb: Callable[[], Any], words: Callable[[Any], str]) -> AnyResponse:
+    """Do a verb, and answer what came of it."""
+    try:
+        told = verb()
+    except ConflictError as error:
+        read_anew()
+        return answers.refused(str(error), fallback)
+    read_anew()
+    return answers.done(words(told), fallback)
+
+
+def submit_trial(target: str) -> AnyResponse:
+    """Queue a try of a target, and lead to its job, where the result appears."""
+    by = user_name()
+    try:
+        submitted = database().run(lambda s: jobs.submit(s, target, source=JobSource.TRY, by=by))
+    except ConflictError as error:
+        return answers.refused(str(error), url_for("targets.show", code=target))
+    read_anew()
+    return answers.go(url_for("jobs.show", name=submitted.id), queued_words(submitted))
+
+
+def queued_words(submitted: jobs.Submitted) -> str:
+    """`Queued, 3rd, behind #8123 news` or `Already queued as #8123`."""
+    if submitted.deduplicated:
+        job = queries.get_job(reading(), submitted.id)
+        return f"Already {'queued' if job.status == 'queued' else 'running'} as #{submitted.seq}."
+    job = queries.get_job(reading(), submitted.id)
+    waiting = job.waiting
+    if waiting is None:
+        return f"Queued as #{submitted.seq}."
+    behind = f", behind #{waiting.behind.seq} {waiting.behind.target}" if waiting.behind else ""
+    place = f", {ordinal(waiting.position)}" if behind or waiting.position > 1 else ""
+    blocked = waiting.reason not in {"behind", "starting"}
+    return f"Queued as #{submitted.seq}{place}{behind}." + (f" {waiting.message}" if blocked else "")
+
+
+def _filter(chosen: dict[str, str], now: datetime) -> JobFilter:
+    return JobFilter(
+        status=chosen.get("status"),
+        attention="attention" in chosen,
+        site=chosen.get("site"),
+        target=chosen.get("target"),
+        rate_key=chosen.get("rate_key"),
+        source=chosen.get("source"),
+        since=_since(chosen, "queued", now),
+        finished_since=_since(chosen, "finished", now),
+    )
+
+
+def _since(chosen: dict[str, str], name: str, now: datetime) -> datetime | None:
+    period = chosen.get(name)
+    if period is None:
+        return None
+    if period not in PERIODS:
+        raise InvalidInputError.of(name, f"{period!r} is none of {', '.join(PERIODS)}.")
+    return now - PERIODS[period]
+
+
+def _list_url(chosen: dict[str, Any]) -> str:
+    return url_for("jobs.index", **chosen)
+
+
+def _url_with(chosen: dict[str, str]) -> Callable[..., str]:
+    """Makes the address of this list with its filters and some more."""
+    return lambda **more: _list_url({**chosen, **more})
+
+
+def _chips(chosen: dict[str, str]) -> list[tuple[str, str]]:
+    """What each filter says, and the address of the list without it."""
+    words = {
+        "status": "{}",
+        "attention": "to look at",
+        "site": "site {}",
+        "target": "target {}",
+        "rate_key": "key {}",
+        "source": "by {}",
+        "queued": "queued in {}",
+        "finished": "finished in {}",
+    }
+    return [
+        (
+            words[name].format(PERIOD_WORDS.get(value, value) if name in {"queued", "finished"} else value),
+            _list_url({other: text for other, text in chosen.items() if other != name}),
+        )
+        for name, value in chosen.items()
+    ]
+
+
+def _trial(job: JobRow) -> dict[str, Any] | None:
+    return job.result if job.source == "try" and job.result else None

@@ -1,0 +1,142 @@
+"""Rate keys: what each does now, its line, why it is shut, and pausing."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, request, url_for
+from werkzeug.wrappers import Response as AnyResponse
+
+from webqueue import jobs, queries
+from webqueue.access import Action
+from webqueue.db import database, reading
+from webqueue.errors import InvalidInputError
+from webqueue.web import confirm, live
+from webqueue.web.auth import needs, user_name
+from webqueue.web.jobs import acted
+
+pages = Blueprint("rate_keys", __name__)
+
+QUEUE_SHOWN = 50
+MAX_NOTE = 500
+
+
+@pages.get("/rate-keys")
+def index() -> Response:
+    """Every rate key, and the box that tells which key a URL has."""
+    session = reading()
+    version = queries.state_version(session)
+    if (nothing := live.unchanged(version)) is not None:
+        return nothing
+    state = request.args.get("state") or None
+    url = request.args.get("url", "").strip()
+    resolved, problem = _resolve(url)
+    return live.page(
+        "rate_keys.html",
+        version=version,
+        blocks=("keys",),
+        section="rate_keys",
+        keys=queries.list_rate_keys(session, state=state),
+        state=state,
+        url=url,
+        resolved=resolved,
+        sharing=queries.sites_by_key(session).get(resolved or "", ()),
+        problem=problem,
+    )
+
+
+@pages.get("/rate-keys/<path:key>")
+def show(key: str) -> Response:
+    """One key: state, line, causes, events."""
+    session = reading()
+    version = queries.state_version(session)
+    if (nothing := live.unchanged(version)) is not None:
+        return nothing
+    row = queries.get_rate_key(session, key)
+    return live.page(
+        "rate_key.html",
+        version=version,
+        blocks=("head", "now", "queue", "events"),
+        section="rate_keys",
+        key=row,
+        queue=queries.list_key_queue(session, key, limit=QUEUE_SHOWN),
+        events=queries.key_events(session, key),
+        recent=queries.list_jobs(session, queries.JobFilter(rate_key=key), limit=10).items,
+    )
+
+
+@pages.post("/rate-keys/<path:key>/pause")
+@needs(Action.PAUSE)
+def pause(key: str) -> AnyResponse:
+    """Let a key start nothing until it is resumed; a note may say why."""
+    by, note = user_name(), request.form.get("note", "").strip()[:MAX_NOTE]
+    return acted(
+        _page_of(key),
+        lambda: database().run(lambda s: jobs.pause_key(s, key, by=by, note=note)),
+        lambda _: f"{key} is paused. What runs goes on; nothing new starts.",
+    )
+
+
+@pages.post("/rate-keys/<path:key>/resume")
+@needs(Action.PAUSE)
+def resume(key: str) -> AnyResponse:
+    """End a pause."""
+    by = user_name()
+    return acted(
+        _page_of(key),
+        lambda: database().run(lambda s: jobs.resume_key(s, key, by=by)),
+        lambda _: f"{key} is resumed.",
+    )
+
+
+@pages.post("/rate-keys/<path:key>/lift-cooldown")
+@needs(Action.LIFT)
+def lift_cooldown(key: str) -> AnyResponse:
+    """End a cooldown, after asking: the server asked for it."""
+    if not confirm.given():
+        question = f"The server of {key} asked for a pause. Visiting it again at once may get you blocked for longer."
+        return confirm.ask(question, "End cooldown", _page_of(key))
+    by = user_name()
+    return acted(
+        _page_of(key),
+        lambda: database().run(lambda s: jobs.lift_cooldown(s, key, by=by)),
+        lambda _: f"The cooldown of {key} is over.",
+    )
+
+
+@pages.post("/pause-all")
+@needs(Action.PAUSE)
+def pause_all() -> AnyResponse:
+    """Let nothing start anywhere, after asking."""
+    if not confirm.given():
+        question = "What runs goes on; nothing new starts in any rate key until you resume."
+        return confirm.ask(question, "Pause all", url_for("overview.index"))
+    by = user_name()
+    return acted(
+        url_for("overview.index"),
+        lambda: database().run(lambda s: jobs.pause_all(s, by=by)),
+        lambda _: "Everything is paused. What runs goes on.",
+    )
+
+
+@pages.post("/resume-all")
+@needs(Action.PAUSE)
+def resume_all() -> AnyResponse:
+    """Let everything go on."""
+    by = user_name()
+    return acted(
+        url_for("overview.index"),
+        lambda: database().run(lambda s: jobs.resume_all(s, by=by)),
+        lambda _: "Everything goes on. Paused rate keys stay paused.",
+    )
+
+
+def _page_of(key: str) -> str:
+    return url_for("rate_keys.show", key=key)
+
+
+def _resolve(url: str) -> tuple[str | None, str | None]:
+    if not url:
+        return None, None
+    try:
+        return queries.resolve_url(reading(), url), None
+    except InvalidInputError as error:
+        return None, error.problems[0].message

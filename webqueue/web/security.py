@@ -1,0 +1,57 @@
+"""CSRF, the content security policy, and the other headers.
+
+What crawls store is hostile: a title or a log line is text from anybody. Templates escape everything, and the policy
+below makes sure that a mistake there runs nothing: no inline script or style, no eval, no request to another host.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from flask import Flask, Response, g, request
+from flask_wtf.csrf import CSRFProtect
+
+POLICY = (
+    "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'; "
+    "img-src 'self'; connect-src 'self'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # A link to a crawled page must not tell that server where its crawler is managed.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+STATIC_SECONDS = 365 * 24 * 3600
+
+csrf = CSRFProtect()
+
+
+def init_app(app: Flask) -> None:
+    """Protect every form of `app`, and add the headers to every answer."""
+    app.config.setdefault("WTF_CSRF_TIME_LIMIT", None)  # a page left open over night must still work
+    app.config.setdefault("WTF_CSRF_SSL_STRICT", False)  # the referrer is checked by the token already
+    csrf.init_app(app)
+    app.before_request(_name_request)
+    app.after_request(_add_headers)
+
+
+def _name_request() -> None:
+    """A short id that an error page shows and that the log has."""
+    g.request_id = secrets.token_hex(6)
+
+
+def _add_headers(response: Response) -> Response:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers["X-Request-Id"] = g.get("request_id", "")
+    if request.endpoint == "static":
+        # The address of a static file changes with its contents.
+        response.headers["Cache-Control"] = f"public, max-age={STATIC_SECONDS}, immutable"
+    else:
+        response.headers.setdefault("Cache-Control", "no-store")
+    response.vary.add("Cookie")
+    return response

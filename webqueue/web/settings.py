@@ -1,0 +1,46 @@
+"""The user's own settings, and who works on this database."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, flash, redirect, request, url_for
+from flask_login import current_user
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response as AnyResponse
+
+from webqueue import queries
+from webqueue.access import Action
+from webqueue.db import database, reading
+from webqueue.errors import InvalidInputError
+from webqueue.models import User
+from webqueue.web import live
+from webqueue.web.auth import needs
+
+pages = Blueprint("settings", __name__)
+
+THEMES = ("auto", "light", "dark")
+
+
+@pages.get("/settings")
+def index() -> Response:
+    """Theme, account, and health."""
+    version = queries.state_version(reading())
+    if (nothing := live.unchanged(version)) is not None:
+        return nothing
+    return live.page("settings.html", version=version, blocks=("health",), section="settings", themes=THEMES)
+
+
+@pages.post("/settings/theme")
+@needs(Action.READ)
+def theme() -> AnyResponse:
+    """Choose light, dark, or what the browser says."""
+    chosen = request.form.get("theme", "")
+    if chosen not in THEMES:
+        raise InvalidInputError.of("theme", f"{chosen!r} is none of {', '.join(THEMES)}.")
+    user_id = current_user.id
+
+    def save(session: Session) -> None:
+        session.get_one(User, user_id).theme = chosen
+
+    database().run(save)
+    flash("The theme is changed.", "good")
+    return redirect(url_for("settings.index"), 303)

@@ -1,0 +1,136 @@
+"""Targets: the list, one target, and what can be done with it."""
+
+from __future__ import annotations
+
+from flask import Blueprint, Response, request, url_for
+from werkzeug.wrappers import Response as AnyResponse
+
+from webqueue import clock, config, jobs, queries
+from webqueue.access import Action
+from webqueue.db import database, reading
+from webqueue.errors import InvalidInputError
+from webqueue.models import JobSource
+from webqueue.queries import TargetFilter
+from webqueue.queries.targets import TARGET_STATES
+from webqueue.web import confirm, live, schedules, target_form
+from webqueue.web.auth import needs, user_name
+from webqueue.web.jobs import acted, queued_words, submit_trial
+
+pages = Blueprint("targets", __name__)
+target_form.add_to(pages)
+
+FILTERS = ("q", "site", "state")
+RUNS_SHOWN = 50
+MAX_PAGE_NUMBER = 1_000_000
+
+
+@pages.get("/targets")
+def index() -> Response:
+    """Every target: schedule, next run, last result, Run now."""
+    session = reading()
+    version = queries.state_version(session)
+    if (nothing := live.unchanged(version)) is not None:
+        return nothing
+    chosen = {name: value for name in FILTERS if (value := request.args.get(name, "").strip()[:200])}
+    page = queries.list_targets(session, TargetFilter(**chosen), cursor=request.args.get("cursor"))
+    return live.page(
+        "targets.html",
+        version=version,
+        blocks=("rows",),
+        section="targets",
+        page=page,
+        chosen=chosen,
+        target_states=TARGET_STATES,
+        url=lambda **more: url_for("targets.index", **{**chosen, **more}),
+    )
+
+
+@pages.get("/targets/<code>")
+def show(code: str) -> Response:
+    """One target: schedule, runs, interval, configuration."""
+    session = reading()
+    target = queries.get_target(session, code)
+    version = queries.state_version(session)
+    if (nothing := live.unchanged(version)) is not None:
+        return nothing
+    return live.page(
+        "target.html",
+        version=version,
+        blocks=("head", "now", "runs", "interval"),
+        section="targets",
+        target=target,
+        preview=schedules.preview(target.schedule, target.timezone, clock.now(session)),
+        runs=queries.last_runs(session, code, length=RUNS_SHOWN),
+        jobs=queries.list_jobs(session, queries.JobFilter(target=code), limit=10).items,
+        changes=queries.interval_changes(session, code),
+        params=config.masked(target.params),
+        overlap_words=target_form.OVERLAP_WORDS,
+        catch_up_words=target_form.CATCH_UP_WORDS,
+    )
+
+
+@pages.post("/targets/<code>/run")
+@needs(Action.RUN)
+def run(code: str) -> AnyResponse:
+    """Queue a job; an equal one that stands is named instead."""
+    by, force, from_page = user_name(), bool(request.form.get("force")), _from_page()
+    return acted(
+        url_for("targets.show", code=code),
+        lambda: database().run(
+            lambda s: jobs.submit(s, code, source=JobSource.MANUAL, by=by, force=force, from_page=from_page)
+        ),
+        queued_words,
+    )
+
+
+@pages.post("/targets/<code>/try")
+@needs(Action.RUN)
+def try_out(code: str) -> AnyResponse:
+    """Queue a job that stores nothing, and show its page, where the result appears."""
+    return submit_trial(code)
+
+
+@pages.post("/targets/<code>/pause")
+@needs(Action.PAUSE)
+def pause(code: str) -> AnyResponse:
+    """Let the schedule rest."""
+    by = user_name()
+    return acted(
+        url_for("targets.show", code=code),
+        lambda: database().run(lambda s: config.pause_target(s, code, by=by, now=clock.now(s))),
+        lambda _: f"The schedule of {code} is paused. Run now still works.",
+    )
+
+
+@pages.post("/targets/<code>/resume")
+@needs(Action.PAUSE)
+def resume(code: str) -> AnyResponse:
+    """Let the schedule go on from now."""
+    by = user_name()
+    return acted(
+        url_for("targets.show", code=code),
+        lambda: database().run(lambda s: config.resume_target(s, code, by=by, now=clock.now(s))),
+        lambda _: f"The schedule of {code} goes on.",
+    )
+
+
+@pages.post("/targets/<code>/delete")
+@needs(Action.CONFIGURE)
+def delete(code: str) -> AnyResponse:
+    """Delete a target that has neither jobs nor documents, after asking."""
+    if not confirm.given():
+        question = f"Delete the target {code}? One with jobs or documents is kept."
+        return confirm.ask(question, "Delete target", url_for("targets.show", code=code))
+    by = user_name()
+    return acted(
+        url_for("targets.index"),
+        lambda: database().run(lambda s: config.delete_target(s, code, by=by, now=clock.now(s))),
+        lambda _: f"The target {code} is deleted.",
+    )
+
+
+def _from_page() -> int:
+    text = request.form.get("from_page", "").strip() or "0"
+    if not (text.isascii() and text.isdigit() and int(text) <= MAX_PAGE_NUMBER):
+        raise InvalidInputError.of("from_page", f"{text[:40]!r} is no page number.")
+    return int(text)

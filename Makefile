@@ -18,7 +18,7 @@ help: ## Show this list
 
 .PHONY: run
 run: .venv/installed ## Install webqueue into .venv and start the demo
-	@.venv/bin/webqueue demo
+	@exec .venv/bin/webqueue demo
 
 .PHONY: test
 test: system-packages .venv/developing lint ## Set everything up, then lint, types, layers and all rings of tests

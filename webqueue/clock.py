@@ -28,8 +28,10 @@ def now(connection: Connection | Session) -> datetime:
     """
     if _replacement is not None:
         return _replacement()
-    if connection.get_bind().dialect.name == "postgresql" if isinstance(connection, Session) else (
-        connection.dialect.name == "postgresql"
+    if (
+        connection.get_bind().dialect.name == "postgresql"
+        if isinstance(connection, Session)
+        else (connection.dialect.name == "postgresql")
     ):
         value: datetime = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
         return value.astimezone(UTC)

@@ -13,7 +13,9 @@ class LeaseLostError(WebqueueError):
     """The job no longer belongs to this worker: it was taken over, cancelled, or its lease ended."""
 
     def __init__(self, job_id: str) -> None:
-        super().__init__(f"The lease of job {job_id} is lost: another worker may be running it. Nothing was written.")
+        super().__init__(
+            f"The lease of job {job_id} is lost: another worker may be running it. Nothing was written."
+        )
         self.job_id = job_id
 
 

@@ -15,11 +15,19 @@ from webqueue.errors import InvalidInputError, Problem
 class Settings(BaseSettings):
     """One field a setting; every one is documented in docs/reference/settings.md (a test compares)."""
 
-    model_config = SettingsConfigDict(env_prefix="WEBQUEUE_", extra="ignore", frozen=True, populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix="WEBQUEUE_", extra="ignore", frozen=True, populate_by_name=True
+    )
 
-    instance_path: Path = Field(Path("instance"), description="Folder of the SQLite file, locks, and evidence.")
-    database_url: str | None = Field(None, description="SQLAlchemy URL; the default is SQLite in the instance folder.")
-    store_url: str | None = Field(None, description="fsspec URL of the store of originals; default: a folder there.")
+    instance_path: Path = Field(
+        Path("instance"), description="Folder of the SQLite file, locks, and evidence."
+    )
+    database_url: str | None = Field(
+        None, description="SQLAlchemy URL; the default is SQLite in the instance folder."
+    )
+    store_url: str | None = Field(
+        None, description="fsspec URL of the store of originals; default: a folder there."
+    )
     sqlite_synchronous: Literal["FULL", "NORMAL"] = Field("FULL", description="SQLite's synchronous mode.")
     threads: int = Field(8, ge=1, le=256, description="Worker threads of one process.")
     web_threads: int = Field(8, ge=1, le=256, description="Threads of the web server.")
@@ -47,8 +55,12 @@ class Settings(BaseSettings):
     user_agent: str | None = Field(None, description="User agent of crawls; should name a contact.")
     stop_grace_sec: float = Field(8.0, ge=0, le=300, description="Seconds that handlers get to stop in.")
     log_json: bool = Field(False, description="Log JSON lines instead of text.")
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged.")
-    trusted_hosts: str = Field("", description="Comma-separated host names the admin answers to; empty = any.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Least severe level logged."
+    )
+    trusted_hosts: str = Field(
+        "", description="Comma-separated host names the admin answers to; empty = any."
+    )
 
     @property
     def url(self) -> str:
@@ -67,7 +79,9 @@ def load(**overrides: object) -> Settings:
     Raises:
         InvalidInputError: a value cannot be used; it names the variable.
     """
-    instance = Path(str(overrides.get("instance_path") or os.environ.get("WEBQUEUE_INSTANCE_PATH") or "instance"))
+    instance = Path(
+        str(overrides.get("instance_path") or os.environ.get("WEBQUEUE_INSTANCE_PATH") or "instance")
+    )
     overrides["instance_path"] = instance.absolute()
     try:
         return Settings(_env_file=instance / "webqueue.env", **overrides)  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, MutableMapping
 from datetime import datetime
@@ -11,29 +10,24 @@ from datetime import datetime
 import httpx2
 
 from webqueue import clock
-from webqueue.handlers.fetching.addresses import Resolver, is_address, system_resolver, why_refused
-from webqueue.handlers.fetching.exchange import BLOCKS, Answer, Exchange
-from webqueue.handlers.fetching.failures import Failure, failure_of
-from webqueue.handlers.fetching.headers import headers_for, user_agent_of
-from webqueue.handlers.fetching.hops import IDEMPOTENT, MAX_REDIRECTS, Hop, parse_url, redirected
+from webqueue.handlers.fetching.addresses import Resolver, system_resolver
+from webqueue.handlers.fetching.exchange import Answer
+from webqueue.handlers.fetching.headers import user_agent_of
+from webqueue.handlers.fetching.hops import MAX_REDIRECTS, Hop, parse_url, redirected
 from webqueue.handlers.fetching.interruption import Interruption
 from webqueue.handlers.fetching.robots import RobotsGate, Rules
+from webqueue.handlers.fetching.sender import BACKOFF_SEC, Sender
 from webqueue.handlers.fetching.transport import make_transport
 from webqueue.handlers.fetching.turns import Turns
 from webqueue.handlers.protocol import (
-    BlockedError,
     FetchError,
     Request,
     Response,
     SiteView,
     StopRequested,
 )
-from webqueue.politeness.evidence import EvidenceLog, RequestLine, masked_url
+from webqueue.politeness.evidence import EvidenceLog, masked_url
 from webqueue.politeness.interval import interval_in_force
-from webqueue.politeness.retry_after import parse_retry_after
-
-TRIES = 3
-BACKOFF_SEC = 1.0
 
 
 class Fetcher:
@@ -62,11 +56,6 @@ class Fetcher:
         backoff_sec: wait before the second try; twice as long before the third.
         robots_cache: rules by origin, where they shall outlive the job.
 
-    Attributes:
-        requests: sent, robots.txt, redirects and retries included.
-        bytes: of bodies, as they came over the wire.
-        statuses: how often each HTTP status came.
-
     Raises:
         FetchError: of kind `url`, when the site's proxy cannot be used.
     """
@@ -91,20 +80,11 @@ class Fetcher:
         backoff_sec: float = BACKOFF_SEC,
         robots_cache: MutableMapping[str, Rules] | None = None,
     ) -> None:
-        self.requests = 0
-        self.bytes = 0
-        self.statuses: Counter[int] = Counter()
         self._site = site
         self._rate_key = rate_key
         self._key_of = key_of
         self._check_lease = check_lease
-        self._evidence = evidence
-        self._job_id = job_id
-        self._allow_private = allow_private
         self._report_crawl_delay = on_crawl_delay
-        self._now = now
-        self._backoff_sec = backoff_sec
-        self._user_agent = user_agent_of(site, user_agent)
         self._one_at_a_time = threading.RLock()
         self._interruption = Interruption(should_stop)
         try:
@@ -120,14 +100,43 @@ class Fetcher:
             last_request_at=last_request_at,
             now=now,
         )
+        agent = user_agent_of(site, user_agent)
+        self._sender = Sender(
+            self._client,
+            self._interruption,
+            self._turns,
+            site=site,
+            user_agent=agent,
+            rate_key=rate_key,
+            job_id=job_id,
+            evidence=evidence,
+            allow_private=allow_private,
+            now=now,
+            backoff_sec=backoff_sec,
+        )
         self._robots = RobotsGate(
-            agent=self._user_agent,
+            agent=agent,
             site=site.code,
-            get=self._answer,
+            get=self._sender.answer,
             check_key=self._check_key,
             on_crawl_delay=self._slow_down,
             cache=robots_cache,
         )
+
+    @property
+    def requests(self) -> int:
+        """How many were sent, robots.txt, redirects and retries included."""
+        return self._sender.requests
+
+    @property
+    def bytes(self) -> int:
+        """Of all bodies, as they came over the wire."""
+        return self._sender.bytes
+
+    @property
+    def statuses(self) -> Counter[int]:
+        """How often each HTTP status came."""
+        return self._sender.statuses
 
     @property
     def last_request_at(self) -> datetime | None:
@@ -183,7 +192,7 @@ class Fetcher:
                 self._robots.check(hop)
             # With the cookies: some servers set one and send the client to the same URL once more.
             seen.add((hop.method, hop.url, self._cookies()))
-            answer = self._answer(hop)
+            answer = self._sender.answer(hop)
             if answer.location is None:
                 return _response(answer)
             following = redirected(hop, answer.status, answer.location)
@@ -214,108 +223,9 @@ class Fetcher:
                 f"{self._rate_key}: it was not fetched. Give both sites the same rate key if one server is behind them.",
             )
 
-    def _answer(self, hop: Hop) -> Answer:
-        """The answer to one hop, in up to three tries."""
-        tried = 0
-        while True:
-            tried += 1
-            # The backoff counts from the end of the try before, and never makes an interval shorter.
-            wait = 0.0 if tried == 1 else self._backoff_sec * 2 ** (tried - 2)
-            outcome = self._try(hop, at_least_sec=wait)
-            if isinstance(outcome, Answer) and outcome.status < 500:
-                return outcome
-            failure = _server_error(hop, outcome.status) if isinstance(outcome, Answer) else outcome
-            repeatable = hop.method in IDEMPOTENT or not failure.sent  # RFC 9110 §9.2.2
-            if tried == TRIES or not failure.again or not repeatable:
-                status = outcome.status if isinstance(outcome, Answer) else None
-                raise FetchError(failure.kind, str(hop.url), _told(hop, failure, tried), status)
-
-    def _try(self, hop: Hop, *, at_least_sec: float) -> Answer | Failure:
-        """Wait for the turn, send, and write the evidence.
-
-        Raises:
-            BlockedError, StopRequested, LeaseLostError: as `fetch`.
-        """
-        self._refuse_private_literal(hop)
-        self._turns.take(at_least_sec)
-        exchange = Exchange(self._client, hop, self._interruption)
-        began, at = time.monotonic(), self._now()
-        error: str | None = "interrupted"
-        try:
-            answer = exchange.run(headers_for(hop, self._site, self._user_agent), self._site.http.timeout_sec)
-        except StopRequested:
-            error = "stopped"
-            raise
-        except Exception as raised:
-            failure = failure_of(raised, hop, self._site.http.timeout_sec)
-            error = failure.kind if failure else type(raised).__name__
-            if failure is None:
-                raise
-            return failure
-        else:
-            error = None
-        finally:
-            self._turns.end()
-            self._count(exchange, hop, at=at, ms=(time.monotonic() - began) * 1000, error=error)
-        if answer.status in BLOCKS:
-            raise BlockedError(
-                f"HTTP {answer.status} from {hop.host}",
-                str(hop.url),
-                parse_retry_after(answer.headers.get("retry-after"), self._now()),
-            )
-        return answer
-
-    def _count(self, exchange: Exchange, hop: Hop, *, at: datetime, ms: float, error: str | None) -> None:
-        self.requests += 1
-        self.bytes += exchange.wire_bytes
-        if exchange.status is not None:
-            self.statuses[exchange.status] += 1
-        allowed = "allowed" if self._site.obey_robots else "off"
-        self._evidence.append(
-            RequestLine(
-                at=at,
-                key=self._rate_key,
-                host=hop.host,
-                method=hop.method,
-                url=str(hop.url),
-                status=exchange.status,
-                error=error,
-                bytes=exchange.wire_bytes,
-                ms=round(ms, 3),
-                job=self._job_id,
-                robots="file" if hop.is_robots_file else allowed,
-            )
-        )
-
-    def _refuse_private_literal(self, hop: Hop) -> None:
-        """Behind a proxy nothing of ours connects to the target; what can be seen in the URL is refused all the same."""
-        if self._site.http.proxy is None or self._allow_private:
-            return
-        host = hop.host
-        is_local = host == "localhost" or host.endswith(".localhost")
-        if not is_local and not is_address(host):
-            return
-        reason = "this machine" if is_local else why_refused(host)
-        if reason is not None:
-            raise FetchError("address", str(hop.url), f"{hop.shown}: {host} is {reason}.")
-
     def _slow_down(self, crawl_delay: float) -> None:
         self._turns.interval_sec = interval_in_force(self._turns.interval_sec, None, crawl_delay)
         self._report_crawl_delay(crawl_delay)
-
-
-def _server_error(hop: Hop, status: int) -> Failure:
-    return Failure(
-        "status",
-        f"HTTP {status} from {hop.host}",
-        "The server itself failed; nothing is wrong with the target as far as this tells.",
-        again=True,
-    )
-
-
-def _told(hop: Hop, failure: Failure, tried: int) -> str:
-    times = f" ({tried} tries)" if tried > 1 else ""
-    return f"{hop.shown}: {failure.text}{times}. {failure.advice}".rstrip()
 
 
 def _response(answer: Answer) -> Response:

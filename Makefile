@@ -8,8 +8,9 @@ SHELL := bash
 .DELETE_ON_ERROR:
 
 # All paths are relative, so that the folder of the clone may have any name, also one with spaces.
-PYTHON := .venv/bin/python
-PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet
+# `make PYTHON=/path/to/python3 …` chooses the Python that .venv is made with.
+VENV_PYTHON := .venv/bin/python
+PIP := $(VENV_PYTHON) -m pip --disable-pip-version-check --quiet
 STEP := @printf '\n==> %s\n'
 
 .PHONY: help
@@ -23,35 +24,35 @@ run: .venv/installed ## Install webqueue into .venv and start the demo
 .PHONY: test
 test: system-packages .venv/developing lint ## Set everything up, then lint, types, layers and all rings of tests
 	$(STEP) 'Unit tests'
-	@$(PYTHON) -m pytest tests/unit
+	@$(VENV_PYTHON) -m pytest tests/unit
 	$(STEP) 'Integration tests'
-	@$(PYTHON) -m pytest tests/integration
+	@$(VENV_PYTHON) -m pytest tests/integration
 	$(STEP) 'Acceptance tests'
-	@$(PYTHON) -m pytest tests/acceptance
+	@$(VENV_PYTHON) -m pytest tests/acceptance
 	$(STEP) 'Browser tests'
-	@$(PYTHON) -m pytest tests/browser
+	@$(VENV_PYTHON) -m pytest tests/browser
 	$(STEP) 'All checks passed'
 
 .PHONY: lint
 lint: .venv/developing ## Check style, types and layers
 	$(STEP) 'Style: ruff check'
-	@$(PYTHON) -m ruff check
+	@$(VENV_PYTHON) -m ruff check
 	$(STEP) 'Format: ruff format'
-	@$(PYTHON) -m ruff format --check
+	@$(VENV_PYTHON) -m ruff format --check
 	$(STEP) 'Types: mypy'
-	@$(PYTHON) -m mypy
+	@$(VENV_PYTHON) -m mypy
 	$(STEP) 'Layers: import-linter'
 	@.venv/bin/lint-imports
 
 .PHONY: unit
 unit: .venv/developing ## Run the unit tests alone
 	$(STEP) 'Unit tests'
-	@$(PYTHON) -m pytest tests/unit
+	@$(VENV_PYTHON) -m pytest tests/unit
 
 .PHONY: format
 format: .venv/developing ## Format the code and repair what ruff can repair
-	@$(PYTHON) -m ruff format
-	@$(PYTHON) -m ruff check --fix
+	@$(VENV_PYTHON) -m ruff format
+	@$(VENV_PYTHON) -m ruff check --fix
 
 .PHONY: clean
 clean: ## Remove the virtual environment and all caches (never the instance folder)

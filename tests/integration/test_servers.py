@@ -135,7 +135,7 @@ class TestServer:
         begin = time.monotonic()
         server.stop()
 
-        assert time.monotonic() - begin < 1
+        assert time.monotonic() - begin < 3
         assert set(threading.enumerate()) == threads
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((server.host, server.port))
@@ -360,7 +360,7 @@ class TestHostileSite:
             got = b""
             while not got.endswith(b"\r\n\r\nxxx"):
                 got += connection.recv(1)
-            assert 1.8 < time.monotonic() - begin < 4
+            assert 1.8 < time.monotonic() - begin < 10
 
     @pytest.mark.parametrize(("path", "status"), [("/500", 500), ("/status/403", 403), ("/status/521", 521)])
     def test_statuses(self, nasty: Server, path: str, status: int) -> None:

@@ -14,6 +14,7 @@ from webqueue.job_verbs.keys import (
     pause_key,
     paused_all,
     rekey_site,
+    rekey_sites,
     resume_all,
     resume_key,
 )
@@ -28,7 +29,7 @@ from webqueue.job_verbs.running import (
     stop_requests,
 )
 from webqueue.job_verbs.settling import settle
-from webqueue.job_verbs.submitting import lock_key_of_target, retry, skip_tick, submit
+from webqueue.job_verbs.submitting import lock_key_of_target, lock_keys_of_targets, retry, skip_tick, submit
 from webqueue.job_verbs.types import (
     LEASE_SECONDS,
     MAX_EXTENSIONS,
@@ -62,6 +63,7 @@ __all__ = [
     "hand_back",
     "lift_cooldown",
     "lock_key_of_target",
+    "lock_keys_of_targets",
     "move_to_front",
     "pause_all",
     "pause_key",
@@ -69,6 +71,7 @@ __all__ = [
     "progress",
     "record_interval",
     "rekey_site",
+    "rekey_sites",
     "renew",
     "resume_all",
     "resume_key",

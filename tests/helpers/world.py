@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -75,6 +77,9 @@ class World:
             lambda session: jobs.finish(session, claimed.lease, ending or Done(), self.policy, **more)
         )
 
+    def hand_back(self, claimed: jobs.Claimed, *, stopped: bool = True) -> jobs.Finished:
+        return self.database.run(lambda session: jobs.hand_back(session, claimed.lease, stopped=stopped))
+
     def cancel(self, job_id: str, by: str = "anna", **more: Any) -> str:
         return self.database.run(lambda session: jobs.cancel(session, job_id, by=by, **more))
 
@@ -96,22 +101,46 @@ class World:
 
 
 def assert_settled(session: Session) -> None:
-    """Every key's `retry_at` is what `settle` would make of it, and no promise of DESIGN section 2 is broken."""
+    """Every key's `retry_at` is what `settle` makes of it, jobs and keys agree, and P1 holds (DESIGN sections 2, 5)."""
+    jobs_of: dict[str, list[Job]] = defaultdict(list)
+    for job in session.scalars(select(Job).order_by(Job.seq)):
+        jobs_of[job.rate_key].append(job)
+        _assert_due(job)
     for key in session.scalars(select(RateKey)):
-        of_key = session.scalars(select(Job).where(Job.rate_key == key.key)).all()
-        running = [job for job in of_key if job.status == "running"]
-        queued = [job for job in of_key if job.status == "queued"]
+        running = [job for job in jobs_of[key.key] if job.status == "running"]
+        queued = [job for job in jobs_of[key.key] if job.status == "queued"]
         assert len(running) <= 1, f"P1: {key.key} runs {[job.id for job in running]}"
+        assert key.extensions <= jobs.MAX_EXTENSIONS
         if key.status == "leased":
             assert running, f"{key.key} is leased, but runs nothing"
-            assert key.retry_at == running[0].retry_at, f"{key.key}: the mirror of its lease differs"
+            mirror = (running[0].retry_at, running[0].lease_token, running[0].leased_by)
+            assert (key.retry_at, key.lease_token, key.leased_by) == mirror, f"{key.key} and its job differ"
+            assert running[0].started_at is not None
             continue
         assert not running, f"{key.key} runs {running[0].id} without a lease"
-        if not queued:
-            assert key.retry_at is None, f"{key.key} has no job, but is claimable"
-        elif key.paused_at is not None:
-            assert key.retry_at is not None
-            assert key.retry_at.year == 9999, f"{key.key} is paused, but claimable"
-        else:
-            assert key.retry_at is not None, f"lost wake-up: {key.key} has {len(queued)} queued jobs"
-            assert key.retry_at.year < 9999, f"lost wake-up: {key.key} is not paused"
+        assert (key.leased_by, key.extensions) == (None, 0)
+        assert key.retry_at == settled(key, queued), (
+            f"{key.key} with {len(queued)} queued jobs, a wake-up is lost or early"
+        )
+
+
+def settled(key: RateKey, queued: Sequence[Job]) -> datetime | None:
+    """What DESIGN section 5 says of a key that is not leased, worked out from its jobs in another way than `settle`."""
+    due = [job.due_at for job in queued]
+    if not due:
+        return None
+    if key.paused_at is not None:
+        return datetime(9999, 1, 1, tzinfo=UTC)
+    shut = [time for time in (key.cooldown_until, key.gap_until) if time is not None]
+    return max(min(due), *shut) if shut else min(due)
+
+
+def _assert_due(job: Job) -> None:
+    if job.status == "queued":
+        assert (job.retry_at, job.finished_at, job.leased_by) == (job.due_at, None, None)
+    elif job.status == "running":
+        assert job.retry_at is not None
+        assert job.finished_at is None
+    else:
+        assert job.retry_at is None, f"{job.id} is {job.status} and in the queue"
+        assert job.finished_at is not None

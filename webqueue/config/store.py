@@ -93,7 +93,8 @@ class Store:
                 select(Target).where(Target.site_code == spec.code, Target.timezone.is_(None))
             ):
                 restart_ticks(target, row, self._now)
-        if _KEYING & set(change.fields):
+        if change.what is What.CREATED or _KEYING & set(change.fields):
+            # Also gives a new site's key its row, so that it can be paused before its first job.
             jobs.rekey_site(self._session, spec.code)
         return change
 

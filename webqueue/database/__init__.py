@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from webqueue.database.engine import Database
 from webqueue.database.listener import Listener
-from webqueue.database.locks import take_turn
+from webqueue.database.locks import share_turn, take_turn
 from webqueue.database.types import JSONData, Text, UTCDateTime
 from webqueue.database.wakeup import Wakeup, request_wakeup
 
-__all__ = ["Database", "JSONData", "Listener", "Text", "UTCDateTime", "Wakeup", "request_wakeup", "take_turn"]
+__all__ = [
+    "Database",
+    "JSONData",
+    "Listener",
+    "Text",
+    "UTCDateTime",
+    "Wakeup",
+    "request_wakeup",
+    "share_turn",
+    "take_turn",
+]

@@ -7,7 +7,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -26,8 +26,14 @@ T = TypeVar("T")
 BUSY_TIMEOUT_MS: Final = 60_000
 # A heartbeat that waits longer than this is of no use any more; the next one is due before the lease ends.
 HEARTBEAT_BUSY_TIMEOUT_MS: Final = 5_000
-# PostgreSQL: serialization failure, deadlock, lock not available, and a server that goes away or comes up.
-_PASSING_STATES: Final = frozenset({"40001", "40P01", "55P03", "57P01", "57P02", "57P03"})
+# PostgreSQL: a lock that does not come within this time is an error, which passes.
+LOCK_TIMEOUT_MS: Final = 30_000
+# PostgreSQL: a process that was frozen, or whose machine is gone, must not hold its row locks for longer: half a
+# lease, so that they are free before its jobs are taken over.
+IDLE_IN_TRANSACTION_MS: Final = 30_000
+# PostgreSQL: serialization failure, deadlock, lock not available, idle in a transaction for too long, and a server
+# that goes away or comes up.
+_PASSING_STATES: Final = frozenset({"25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03"})
 _WRITES: Final = "webqueue_writes"
 
 
@@ -66,8 +72,14 @@ class Database:
             self.sockets = WakeupSockets(instance_path / "workers")
             self.add_notifier(self.sockets.notify)
         else:
-            self.engine = self._postgresql_engine(pool_size)
-            self._heartbeat_engine = self._postgresql_engine(2)
+            self.engine = self._postgresql_engine(pool_size, LOCK_TIMEOUT_MS)
+            self._heartbeat_engine = self._postgresql_engine(2, HEARTBEAT_BUSY_TIMEOUT_MS)
+        # READ COMMITTED would show each statement of a page another moment; a SQLite transaction has one view anyway.
+        self._read_engine = (
+            self.engine
+            if self.is_sqlite
+            else self.engine.execution_options(isolation_level="REPEATABLE READ")
+        )
         self._write_engine = self.engine.execution_options(**{_WRITES: True})
         self._heartbeat_write_engine = self._heartbeat_engine.execution_options(**{_WRITES: True})
 
@@ -79,7 +91,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """A session for reading: one consistent view, nothing is written."""
-        with Session(self.engine, expire_on_commit=False, autoflush=False) as session:
+        with Session(self._read_engine, expire_on_commit=False, autoflush=False) as session:
             yield session
 
     @contextmanager
@@ -89,13 +101,10 @@ class Database:
         On SQLite writers take turns behind one mutex a process, because losers of `BEGIN IMMEDIATE` would sleep in
         the busy handler. A transaction inside another one of the same thread is a mistake and raises.
         """
-        if not self.is_sqlite:
-            with self._session(self._write_engine) as session:
-                yield session
-            return
         if getattr(self._writing, "now", False):
+            # On both databases it would wait for itself.
             raise RuntimeError("A transaction is open in this thread already; pass its session on instead.")
-        with self._writer:
+        with self._writer if self.is_sqlite else nullcontext():
             self._writing.now = True
             try:
                 with self._session(self._write_engine) as session:
@@ -120,15 +129,21 @@ class Database:
 
         Args:
             work: does everything of the transaction; must be repeatable.
-            read_back: when the answer to COMMIT got lost, finds out whether it happened: the result, or None.
+            read_back: when the answer to COMMIT got lost, finds out whether it happened: the result, or None. Needed
+                where `work` done twice would do harm.
             attempts: transactions tried before the error is raised.
 
         Raises:
             DBAPIError: the last error, when it did not pass.
         """
+        progress = _Progress()
         for attempt in range(1, attempts + 1):
-            progress = _Progress()
             try:
+                if progress.committing and read_back is not None:
+                    found = self._read_back(read_back)
+                    if found is not None:
+                        return found
+                progress.committing = False
                 with self.transaction() as session:
                     result = work(session)
                     progress.committing = True
@@ -137,11 +152,6 @@ class Database:
                     raise
                 log.warning("transaction retried", attempt=attempt, error=str(error.orig))
                 time.sleep(min(2.0, 0.02 * 2**attempt) * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries
-                if progress.committing and read_back is not None:
-                    with self.reading() as session:
-                        found = read_back(session)
-                    if found is not None:
-                        return found
             else:
                 return result
         raise AssertionError("unreachable")
@@ -149,6 +159,13 @@ class Database:
     def add_notifier(self, notify: Callable[[], None]) -> None:
         """Call `notify` after each commit that may have made work due (wakes the other processes on SQLite)."""
         self._notifiers.append(notify)
+
+    def _read_back(self, read_back: Callable[[Session], T | None]) -> T | None:
+        with self.reading() as session:
+            found = read_back(session)
+        if found is not None:
+            self.wakeup.announce()  # the lost answer would have done it
+        return found
 
     @contextmanager
     def _session(self, engine: Engine) -> Iterator[Session]:
@@ -194,18 +211,26 @@ class Database:
         finally:
             raw.close()
 
-    def _postgresql_engine(self, pool_size: int) -> Engine:
+    def _postgresql_engine(self, pool_size: int, lock_timeout_ms: int) -> Engine:
+        options = {
+            "timezone": "UTC",
+            "lock_timeout": lock_timeout_ms,
+            "idle_in_transaction_session_timeout": IDLE_IN_TRANSACTION_MS,
+        }
         return create_engine(
             self.url,
             pool_size=pool_size,
             max_overflow=pool_size,
             pool_pre_ping=True,
-            connect_args={"options": "-c timezone=UTC -c lock_timeout=30000", "connect_timeout": 10},
+            connect_args={
+                "options": " ".join(f"-c {name}={value}" for name, value in options.items()),
+                "connect_timeout": 10,
+            },
         )
 
 
 class _Progress:
-    """How far a transaction got, told apart from its errors."""
+    """Whether a COMMIT was sent whose answer is not known."""
 
     committing = False
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Final
 
 from sqlalchemy import func, select
@@ -11,16 +13,37 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from webqueue import clock, jobs_sql, logs
-from webqueue.job_verbs.keys import paused_all
-from webqueue.job_verbs.settling import release, settle
+from webqueue.job_verbs.keys import paused_all, share_pause
+from webqueue.job_verbs.settling import keep_gap_between_jobs, release, settle
 from webqueue.job_verbs.types import LEASE_SECONDS, MAX_EXTENSIONS, MAX_RECOVERIES, Claimed, Lease, Life
+from webqueue.jobs_sql import Head
 from webqueue.models import Job, JobLog, JobStatus, RateKey, RateKeyStatus, Site, Target
+from webqueue.politeness.keys import rate_groups, site_key
+from webqueue.politeness.rate_key import RateGroup
 from webqueue.politeness.reactions import current_interval, keep_gap, not_before
 
 log = logs.get(__name__)
 # A silent worker is believed to be at work at most this long past its job's time limit.
 _LIMIT_GRACE: Final = timedelta(seconds=LEASE_SECONDS)
 _PUT_OFF: Final = timedelta(seconds=60)
+# How soon a claim looks again whether it can move jobs to the new key of their site.
+_NEW_KEY_BUSY: Final = timedelta(seconds=1)
+
+
+@dataclass
+class _Round:
+    """One claim: who, when, and what holds for all its keys."""
+
+    session: Session
+    worker_id: str
+    now: datetime
+    lease: timedelta
+    life: Callable[[str], Life]
+    may_start: bool
+
+    @cached_property
+    def groups(self) -> list[RateGroup]:
+        return rate_groups(self.session)
 
 
 def claim(
@@ -39,11 +62,12 @@ def claim(
         life: what is known of another worker's process, for the keys whose lease has ended.
         lease_sec: how long the leases last, in seconds.
     """
-    lease = timedelta(seconds=lease_sec)
+    share_pause(session)
     now = clock.now(session)
     all_paused = paused_all(session)
+    one_round = _Round(session, worker_id, now, timedelta(seconds=lease_sec), life, may_start=not all_paused)
     keys = jobs_sql.lock_due_keys(session, now, limit, leased_only=all_paused)
-    claimed = [_claim_key(session, key, worker_id, now, life, lease, all_paused=all_paused) for key in keys]
+    claimed = [_claim_key(one_round, key) for key in keys]
     return [one for one in claimed if one is not None]
 
 
@@ -95,53 +119,51 @@ def recover(session: Session, key: RateKey, job: Job, now: datetime) -> None:
     session.add(JobLog(job_seq=job.seq, at=now, level="warning", message=note))
     # Nobody can ask the lost worker when its last request was: it may have been just now.
     keep_gap(key, now + timedelta(seconds=key.interval_sec), "interval after a lost worker")
+    keep_gap_between_jobs(session, key, now)
     log.warning(
         "job recovered", job=job.id, rate_key=key.key, lost_worker=job.leased_by, status=values["status"]
     )
 
 
-def _claim_key(
-    session: Session,
-    key: RateKey,
-    worker_id: str,
-    now: datetime,
-    life: Callable[[str], Life],
-    lease: timedelta,
-    *,
-    all_paused: bool,
-) -> Claimed | None:
-    orphan = jobs_sql.running_job(session, key.key)
+def _claim_key(claim: _Round, key: RateKey) -> Claimed | None:
+    orphan = jobs_sql.running_job(claim.session, key.key)
     if orphan is not None:
-        if _extended(session, key, orphan, now, life, lease):
+        if _extended(claim, key, orphan):
             return None
-        recover(session, key, orphan, now)
+        recover(claim.session, key, orphan, claim.now)
     release(key)
     wait_until = not_before(key)
-    may_start = not all_paused and key.paused_at is None and (wait_until is None or wait_until <= now)
-    seq = jobs_sql.due_head(session, key.key, now) if may_start else None
-    if seq is None:
-        settle(session, key, now)
-        return None
-    return _start(session, key, seq, worker_id, now, lease)
+    if claim.may_start and key.paused_at is None and (wait_until is None or wait_until <= claim.now):
+        while head := jobs_sql.due_head(claim.session, key.key, claim.now):
+            site = _site_of(claim.session, head)
+            new_name = site_key(site, claim.groups)
+            if new_name == key.key:
+                return _start(claim, key, head, site)
+            if not _moved(claim, key, site.code, new_name):
+                key.retry_at = claim.now + _NEW_KEY_BUSY
+                return None
+    settle(claim.session, key, claim.now)
+    return None
 
 
-def _extended(
-    session: Session, key: RateKey, orphan: Job, now: datetime, life: Callable[[str], Life], lease: timedelta
-) -> bool:
+def _extended(claim: _Round, key: RateKey, orphan: Job) -> bool:
     """Whether the silent owner of an ended lease is alive and gets more time (P5)."""
+    is_owner = key.status == RateKeyStatus.LEASED and key.lease_token == orphan.lease_token
     if (
-        orphan.leased_by is None
+        not is_owner  # it could neither renew nor finish
+        or orphan.leased_by is None
         or key.extensions >= MAX_EXTENSIONS
-        or life(orphan.leased_by) is not Life.ALIVE
+        or claim.life(orphan.leased_by) is not Life.ALIVE
     ):
         return False
-    target = session.get_one(Target, orphan.target_code)
+    now = claim.now
+    target = claim.session.get_one(Target, orphan.target_code)
     limit = (orphan.started_at or now) + timedelta(seconds=target.max_runtime_sec) + _LIMIT_GRACE
     if now >= limit:
         return False
-    until = min(now + lease, limit)
+    until = min(now + claim.lease, limit)
     if not jobs_sql.update_running(
-        session, orphan.seq, orphan.lease_token, {"retry_at": until, "modified_at": now}
+        claim.session, orphan.seq, orphan.lease_token, {"retry_at": until, "modified_at": now}
     ):
         return False
     key.retry_at = until
@@ -155,32 +177,52 @@ def _extended(
     return True
 
 
-def _start(
-    session: Session, key: RateKey, seq: int, worker_id: str, now: datetime, lease_time: timedelta
-) -> Claimed | None:
-    token = key.lease_token + 1
-    until = now + lease_time
+def _site_of(session: Session, head: Head) -> Site:
+    return session.scalars(
+        select(Site).join(Job, Job.site_code == Site.code).where(Job.seq == head.seq)
+    ).one()
+
+
+def _moved(claim: _Round, key: RateKey, site_code: str, new_name: str) -> bool:
+    """Move the site's jobs to the key that the site has now; False while another transaction holds that key.
+
+    They were submitted while the site changed its key, or came back from a run that had kept the old one.
+    """
+    new = jobs_sql.try_lock_key(claim.session, new_name, claim.now)
+    if new is None:
+        return False
+    jobs_sql.move_queued(claim.session, site_code, [key.key], new_name, claim.now)
+    settle(claim.session, new, claim.now)
+    return True
+
+
+def _start(claim: _Round, key: RateKey, head: Head, site: Site) -> Claimed | None:
+    session = claim.session
+    # A job that came from another key brings that key's token along: none is ever given twice for one job.
+    token = max(key.lease_token, head.token) + 1
+    until = claim.now + claim.lease
     try:
         with session.begin_nested():
-            started = jobs_sql.start_job(session, seq, token=token, worker_id=worker_id, until=until, now=now)
+            started = jobs_sql.start_job(
+                session, head.seq, token=token, worker_id=claim.worker_id, until=until, now=claim.now
+            )
     except IntegrityError:
         # The unique index knows of a running job that this transaction cannot see: never start a second one.
-        log.exception("key violates P1 and is put off", rate_key=key.key, worker=worker_id)
-        key.retry_at = now + _PUT_OFF
+        log.exception("key violates P1 and is put off", rate_key=key.key, worker=claim.worker_id)
+        key.retry_at = claim.now + _PUT_OFF
         return None
     if not started:
         raise AssertionError(f"the head of {key.key} changed although the key is locked")
-    job = session.get_one(Job, seq, populate_existing=True)
-    site = session.get_one(Site, job.site_code)
+    job = session.get_one(Job, head.seq, populate_existing=True)
     target = session.get_one(Target, job.target_code)
     key.status = RateKeyStatus.LEASED
     key.lease_token = token
-    key.leased_by = worker_id
+    key.leased_by = claim.worker_id
     key.retry_at = until
     key.interval_sec = current_interval(target)
     began = session.scalar(select(Job.began_at).where(Job.id == job.root_id)) or job.began_at
-    lease = Lease(rate_key=key.key, job_seq=job.seq, job_id=job.id, token=token, worker_id=worker_id)
-    return Claimed(lease, job, site, target, key.last_request_at, began or now)
+    lease = Lease(rate_key=key.key, job_seq=job.seq, job_id=job.id, token=token, worker_id=claim.worker_id)
+    return Claimed(lease, job, site, target, key.last_request_at, began or claim.now)
 
 
 def _appended(error_msg: str | None, note: str) -> str:

@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 from webqueue import clock, jobs_sql
 from webqueue.errors import LeaseLostError
 from webqueue.job_verbs.follow_ups import Closing, close
-from webqueue.job_verbs.settling import release, settle
+from webqueue.job_verbs.settling import keep_gap_between_jobs, release, settle
 from webqueue.job_verbs.types import Finished, Lease, Policy
 from webqueue.models import Job, JobLog, JobStatus, RateKey, Site, Target
 from webqueue.outcomes import Ending
-from webqueue.politeness.keys import rate_groups, shared_politeness, site_key
+from webqueue.politeness.keys import rate_groups, site_key
 from webqueue.politeness.reactions import keep_gap, note_event
 
 # A handler that did not stop is given this long to end with its process before its key opens again (P9).
@@ -118,11 +118,11 @@ def _lock(session: Session, lease: Lease) -> tuple[Job, Mapping[str, RateKey], T
 
 def _keep_gaps(session: Session, key: RateKey, now: datetime, last_request_at: datetime | None) -> None:
     if last_request_at is not None:
+        # It comes from the worker's own clock; one that is fast must not shut the key for as long as it is ahead.
+        last_request_at = min(last_request_at, now)
         if key.last_request_at is None or last_request_at > key.last_request_at:
             key.last_request_at = last_request_at
         keep_gap(
             key, last_request_at + timedelta(seconds=key.interval_sec), "interval after the last request"
         )
-    gap = shared_politeness(session, key.key, rate_groups(session)).min_gap_sec
-    if gap > 0:
-        keep_gap(key, now + timedelta(seconds=gap), "gap between two jobs of the key")
+    keep_gap_between_jobs(session, key, now)

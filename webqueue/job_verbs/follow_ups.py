@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
@@ -17,6 +17,8 @@ from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, OutOfTim
 from webqueue.politeness.cooldown import cooldown_seconds, result_has_host_cooldown
 from webqueue.politeness.keys import rate_groups, reaction_of_group, shared_politeness, site_key
 from webqueue.politeness.reactions import cool_down, grow_interval, note_clean_run
+
+_LONGEST_RETRY_WAIT: Final = timedelta(days=30)
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,15 @@ def _failed(session: Session, closing: Closing, ending: Failed) -> Closing:
     if not closing.may_be_followed or job.failure_retry_count >= target.retry_times:
         return decided
     # Twice as long each time; it is due later and holds up nobody.
-    due = closing.now + timedelta(seconds=target.retry_wait_sec * 2**job.failure_retry_count)
+    due = closing.now + _retry_wait(target.retry_wait_sec, job.failure_retry_count)
     again = _follow_up(
-        session, closing, JobSource.RETRY, due_at=due, failure_retry_count=job.failure_retry_count + 1
+        session,
+        closing,
+        JobSource.RETRY,
+        due_at=due,
+        # Both are counted on, so that failures between blocks do not give a blocked chain new attempts.
+        cooldown_retry_count=job.cooldown_retry_count,
+        failure_retry_count=job.failure_retry_count + 1,
     )
     result["retry"] = {
         "job_id": again.id,
@@ -93,6 +101,12 @@ def _failed(session: Session, closing: Closing, ending: Failed) -> Closing:
         "resume_from_page": again.last_completed_page,
     }
     return replace(decided, result=result, follow_up_id=again.id)
+
+
+def _retry_wait(first_sec: int, retries: int) -> timedelta:
+    """`first_sec`, doubled with each retry, up to 30 days: further doublings would soon pass the end of the calendar."""
+    longest = max(first_sec, int(_LONGEST_RETRY_WAIT.total_seconds()))
+    return timedelta(seconds=min(longest, first_sec * 2**retries))
 
 
 def _blocked(session: Session, closing: Closing, ending: Blocked) -> Closing:
@@ -138,6 +152,8 @@ def _out_of_time(session: Session, closing: Closing, ending: OutOfTime) -> Closi
         job.checkpoint_at is not None and job.started_at is not None and job.checkpoint_at >= job.started_at
     )
     limit = f"time limit of {ending.max_runtime_sec} s"
+    if closing.job.stop_requested:
+        return replace(closing, status=JobStatus.CANCELLED, result=dict(ending.result))
     if not advanced or not closing.may_be_followed:
         error = (
             f"stopped at its {limit} without completing a page; raise max_runtime_sec, or look why it is slow"

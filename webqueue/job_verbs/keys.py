@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from webqueue import clock, jobs_sql
-from webqueue.database import request_wakeup
+from webqueue.database import request_wakeup, share_turn, take_turn
 from webqueue.errors import NotFoundError
 from webqueue.job_verbs.settling import lock_key, settle
 from webqueue.jobs_sql.heads import QUEUED
@@ -72,6 +73,11 @@ def lift_cooldown(session: Session, key: str, *, by: str) -> None:
     settle(session, row, now)
 
 
+def share_pause(session: Session) -> None:
+    """Let `pause_all` wait for this transaction, so that nothing starts after it was answered."""
+    share_turn(session, _PAUSED_ALL)
+
+
 def paused_all(session: Session) -> bool:
     """Whether the one stored flag is set under which nothing is claimed."""
     return bool(session.scalar(select(StoredSetting.value).where(StoredSetting.name == _PAUSED_ALL)))
@@ -89,32 +95,42 @@ def resume_all(session: Session, *, by: str) -> None:
 
 
 def rekey_site(session: Session, site_code: str) -> None:
-    """Give the site's queued jobs the key that it has now; a running one keeps its key.
+    """Give the site's queued jobs the key that it has now; a running one keeps its key. See `rekey_sites`."""
+    rekey_sites(session, [site_code])
 
-    To be called in the transaction that changed the site or the groups, after it was flushed.
+
+def rekey_sites(session: Session, site_codes: Iterable[str]) -> None:
+    """Give the queued jobs of these sites the keys that the sites have now; running ones keep their keys.
+
+    To be called in the transaction that changed the sites or the groups, after it was flushed. A job that is
+    submitted with the old key at the same moment, or comes back from a lost worker, is moved when it is claimed.
 
     Raises:
         NotFoundError: there is no such site.
     """
-    site = session.get(Site, site_code)
-    if site is None:
-        raise NotFoundError("site", site_code)
-    new = site_key(site, rate_groups(session))
-    of_site = (Job.site_code == site_code, QUEUED, Job.rate_key != new)
+    groups = rate_groups(session)
     now = clock.now(session)
-    old = set(session.scalars(select(Job.rate_key).where(*of_site).distinct()))
-    keys = jobs_sql.lock_keys(session, {new, *old}, now=now)
-    session.execute(
-        update(Job)
-        .where(*of_site, Job.rate_key.in_(old))
-        .values(rate_key=new, modified_at=now)
-        .execution_options(synchronize_session=False)
-    )
+    moves = []
+    for code in site_codes:
+        site = session.get(Site, code)
+        if site is None:
+            raise NotFoundError("site", code)
+        new = site_key(site, groups)
+        queued = (Job.site_code == code, QUEUED, Job.rate_key != new)
+        old = set(session.scalars(select(Job.rate_key).where(*queued).distinct()))
+        moves.append((code, old, new))
+    # All at once, and sorted.
+    names = {name for _code, old, new in moves for name in (*old, new)}
+    keys = jobs_sql.lock_keys(session, names, now=now)
+    for code, old, new in moves:
+        if old:
+            jobs_sql.move_queued(session, code, old, new, now)
     for key in keys.values():
         settle(session, key, now)
 
 
 def _set_paused_all(session: Session, *, paused: bool, by: str) -> None:
+    take_turn(session, _PAUSED_ALL)
     now = clock.now(session)
     row = session.get(StoredSetting, _PAUSED_ALL)
     if row is None:

@@ -73,10 +73,10 @@ def move_to_front(session: Session, job_id: str, *, by: str) -> None:
         raise ConflictError(f"Job #{job.seq} is {job.status}: only a queued job can be moved to the front.")
     now = clock.now(session)
     head = jobs_sql.head(session, key.key)
-    if head is None or head[0] == job.seq:
+    if head is None or head.seq == job.seq:
         due = min(now, job.due_at)
     else:
-        due = min(now, head[1] - timedelta(microseconds=1))
+        due = min(now, head.due_at - timedelta(microseconds=1))
     _update_queued(
         session, job, {"due_at": due, "retry_at": due, "moved_to_front_at": now, "modified_at": now}
     )

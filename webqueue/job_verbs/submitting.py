@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Integer, Select, func, literal_column, or_, select
+from sqlalchemy import Integer, Select, func, literal, literal_column, select, tuple_
 from sqlalchemy.orm import Session
 
 from webqueue import clock, jobs_sql
@@ -54,7 +55,9 @@ def submit(
             return Submitted(equal.id, equal.seq, equal.rate_key, True, place_in_line(session, equal))
     job = add_job(session, target, key.key, source=source, by=by, force=force, from_page=from_page, tick=tick)
     if job is None:
-        standing = session.scalars(select(Job).where(Job.target_code == target_code, Job.tick == tick)).one()
+        assert tick is not None, "a job without a tick is always inserted"
+        standing = _job_of_tick(session, target_code, tick)
+        assert standing is not None, "the job of the tick was just seen"
         return Submitted(standing.id, standing.seq, standing.rate_key, True, place_in_line(session, standing))
     settle(session, key, job.due_at)
     return Submitted(job.id, job.seq, key.key, False, place_in_line(session, job))
@@ -122,6 +125,17 @@ def lock_key_of_target(session: Session, target_code: str) -> tuple[Target, Rate
             return target, key
 
 
+def lock_keys_of_targets(session: Session, target_codes: Iterable[str]) -> None:
+    """Lock the keys of several targets, sorted, before jobs of all of them are submitted in one transaction.
+
+    Raises:
+        NotFoundError: one of the targets does not exist.
+    """
+    groups = rate_groups(session)
+    names = {site_key(_site_of(session, code), groups) for code in target_codes}
+    jobs_sql.lock_keys(session, names, now=clock.now(session))
+
+
 def _site_of(session: Session, target_code: str) -> Site:
     statement = select(Site).join(Target).where(Target.code == target_code)
     site = session.scalars(statement.execution_options(populate_existing=True)).first()
@@ -148,6 +162,10 @@ def _equal_job(session: Session, target_code: str, *, force: bool, from_page: in
     ).first()
 
 
+def _job_of_tick(session: Session, target_code: str, tick: datetime) -> Job | None:
+    return session.scalars(select(Job).where(Job.target_code == target_code, Job.tick == tick)).first()
+
+
 def add_job(
     session: Session,
     target: Target,
@@ -164,10 +182,7 @@ def add_job(
     """Insert a job of `target` whose `key` is locked; None when its tick has made one already."""
     # Taken after the key is locked, so that due times grow in the order in which jobs are accepted.
     now = clock.now(session)
-    job_id = secrets.token_hex(6)
     values: dict[str, Any] = {
-        "id": job_id,
-        "root_id": job_id,
         "site_code": target.site_code,
         "target_code": target.code,
         "rate_key": key,
@@ -185,10 +200,14 @@ def add_job(
         **more,
     }
     values["retry_at"] = values["due_at"] if skipped is None else None
-    seq = jobs_sql.insert_job(session, values)
-    if seq is None:
-        return None
-    return session.get_one(Job, seq)
+    while True:
+        job_id = secrets.token_hex(6)
+        seq = jobs_sql.insert_job(session, {"root_id": job_id, **values, "id": job_id})
+        if seq is not None:
+            return session.get_one(Job, seq)
+        if tick is not None and _job_of_tick(session, target.code, tick) is not None:
+            return None
+        # Else the id exists: 48 random bits repeat themselves some day.
 
 
 def follow_up(
@@ -227,7 +246,9 @@ def place_in_line(session: Session, job: Job) -> int:
         .where(
             Job.rate_key == job.rate_key,
             Job.status == literal_column("'queued'"),
-            or_(Job.retry_at < job.retry_at, (Job.retry_at == job.retry_at) & (Job.seq < job.seq)),
+            # One comparison of rows, so that the index is read from its start to this job and no further.
+            tuple_(Job.retry_at, Job.seq)
+            < tuple_(literal(job.retry_at, Job.retry_at.type), literal(job.seq, Job.seq.type)),
         )
         .limit(_COUNTED)
     )

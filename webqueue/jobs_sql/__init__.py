@@ -5,19 +5,22 @@ Every statement here names its status as a literal: neither database proves a pa
 
 from __future__ import annotations
 
-from webqueue.jobs_sql.heads import due_head, head, next_due, running_job
-from webqueue.jobs_sql.keys import lock_due_keys, lock_keys, lock_leased_keys
-from webqueue.jobs_sql.rows import insert_job, start_job, update_running
+from webqueue.jobs_sql.heads import Head, due_head, head, next_due, running_job
+from webqueue.jobs_sql.keys import lock_due_keys, lock_keys, lock_leased_keys, try_lock_key
+from webqueue.jobs_sql.rows import insert_job, move_queued, start_job, update_running
 
 __all__ = [
+    "Head",
     "due_head",
     "head",
     "insert_job",
     "lock_due_keys",
     "lock_keys",
     "lock_leased_keys",
+    "move_queued",
     "next_due",
     "running_job",
     "start_job",
+    "try_lock_key",
     "update_running",
 ]

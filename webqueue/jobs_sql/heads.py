@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import literal_column, select
 from sqlalchemy.orm import Session
@@ -13,30 +14,38 @@ QUEUED = Job.status == literal_column("'queued'")
 RUNNING = Job.status == literal_column("'running'")
 
 
-def head(session: Session, key: str) -> tuple[int, datetime] | None:
-    """Number and due time of the key's first queued job, due or not."""
+class Head(NamedTuple):
+    """The first queued job of a key: its number, when it is due, and the token of its last lease."""
+
+    seq: int
+    due_at: datetime
+    token: int
+
+
+def head(session: Session, key: str) -> Head | None:
+    """The key's first queued job, due or not.
+
+    Ordered by due time, then number (P3): a job due later never holds up one that is due.
+    """
     row = session.execute(
-        select(Job.seq, Job.retry_at)
+        select(Job.seq, Job.retry_at, Job.lease_token)
         .where(Job.rate_key == key, QUEUED)
         .order_by(Job.retry_at, Job.seq)
         .limit(1)
     ).first()
-    return None if row is None or row.retry_at is None else (row.seq, row.retry_at)
+    return None if row is None or row.retry_at is None else Head(row.seq, row.retry_at, row.lease_token)
 
 
 def next_due(session: Session, key: str) -> datetime | None:
     """When the key's first queued job is due; None without one."""
     first = head(session, key)
-    return None if first is None else first[1]
+    return None if first is None else first.due_at
 
 
-def due_head(session: Session, key: str, now: datetime) -> int | None:
-    """Number of the first queued job of the key that is due at `now`.
-
-    Ordered by due time, then number (P3): a job due later never holds up one that is due.
-    """
+def due_head(session: Session, key: str, now: datetime) -> Head | None:
+    """The first queued job of the key, if it is due at `now`."""
     first = head(session, key)
-    return first[0] if first is not None and first[1] <= now else None
+    return first if first is not None and first.due_at <= now else None
 
 
 def running_job(session: Session, key: str) -> Job | None:

@@ -32,6 +32,20 @@ def lock_keys(session: Session, names: Iterable[str], now: datetime | None = Non
     return {row.key: row for row in rows}
 
 
+def try_lock_key(session: Session, name: str, now: datetime) -> RateKey | None:
+    """Lock one key, which is made if it does not exist, without waiting; None while somebody else holds it.
+
+    For a transaction that has locked keys already: waiting for one out of their order may deadlock.
+    """
+    _ensure(session, name, now)
+    return session.scalars(
+        select(RateKey)
+        .where(RateKey.key == name)
+        .with_for_update(key_share=True, skip_locked=True)
+        .execution_options(populate_existing=True)
+    ).first()
+
+
 def lock_due_keys(
     session: Session, now: datetime, limit: int, *, leased_only: bool = False
 ) -> Sequence[RateKey]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, cast
 
@@ -14,13 +15,11 @@ from webqueue.models import Job
 
 
 def insert_job(session: Session, values: dict[str, Any]) -> int | None:
-    """Insert a job; None when its tick has made one already (P7)."""
+    """Insert a job; None when its id exists, or its tick has made one already (P7)."""
     dialect = session.get_bind().dialect.name
     insert = (postgresql if dialect == "postgresql" else sqlite).insert(Job).values(values)
-    if values.get("tick") is not None:
-        insert = insert.on_conflict_do_nothing(index_elements=["target_code", "tick"])
     # All rows of a RETURNING are fetched: SQLite keeps the statement open otherwise.
-    rows = session.execute(insert.returning(Job.seq)).all()
+    rows = session.execute(insert.on_conflict_do_nothing().returning(Job.seq)).all()
     return int(rows[0].seq) if rows else None
 
 
@@ -43,6 +42,18 @@ def start_job(
             )
             .execution_options(synchronize_session=False)
         )
+    )
+
+
+def move_queued(
+    session: Session, site_code: str, old_keys: Collection[str], new_key: str, now: datetime
+) -> None:
+    """Give the site's queued jobs of the old keys the new one; all these keys are locked."""
+    session.execute(
+        update(Job)
+        .where(Job.site_code == site_code, Job.rate_key.in_(sorted(old_keys)), QUEUED)
+        .values(rate_key=new_key, modified_at=now)
+        .execution_options(synchronize_session=False)
     )
 
 

@@ -1,0 +1,623 @@
+"""Crawls of real servers with real documents: the adapter `list`, on both databases where it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from tests.helpers.crawling import TARGET, BenchContext, CrawlBench, add_target
+from tests.helpers.servers.base import Exchange, Server, Site, list_page
+from tests.helpers.servers.hostile import HostileSite
+from tests.helpers.servers.news import NewsSite
+from webqueue.database import Database
+from webqueue.models import Document, DocumentVersion
+from webqueue.outcomes import Blocked, Cancelled, Checkpoint, Done, Failed
+
+LIST = {"list_url": "/news/index_{page}.html", "item_selector": "ul.list a"}
+
+
+@pytest.fixture
+def news() -> NewsSite:
+    """Three list pages of five articles; number 15 is the newest."""
+    return NewsSite(pages=3, per_page=5)
+
+
+@pytest.fixture
+def server(news: NewsSite) -> Iterator[Server]:
+    with Server(news) as server:
+        yield server
+
+
+@pytest.fixture
+def bench(database: Database, server: Server) -> CrawlBench:
+    add_target(database)
+    return CrawlBench(database, server.url, LIST)
+
+
+@pytest.fixture
+def serve(database: Database) -> Iterator[Callable[..., CrawlBench]]:
+    """Serves any site and makes a bench for it."""
+    add_target(database)
+    servers: list[Server] = []
+
+    def start(site: Site, **params: Any) -> CrawlBench:
+        server = Server(site)
+        servers.append(server)
+        server.start()
+        return CrawlBench(database, server.url, LIST | params)
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+class LinksSite(Site):
+    """List pages by path, and an article at every other path."""
+
+    def __init__(self, **pages: str) -> None:
+        self.pages = {f"/{name}": body for name, body in pages.items()}
+        self.articles: dict[str, str] = {}
+
+    def respond(self, exchange: Exchange) -> None:
+        path = exchange.request.path
+        if path in self.pages:
+            exchange.send(self.pages[path])
+        else:
+            exchange.send(
+                self.articles.get(path) or f"<title>{path}</title><p>The text of the article {path}.</p>"
+            )
+
+
+def stored(bench: CrawlBench) -> dict[str, Document]:
+    """Documents by the path of their URL."""
+    with bench.database.reading() as session:
+        documents = session.scalars(select(Document).where(Document.target_code == TARGET)).all()
+        for document in documents:
+            document.text  # noqa: B018 - loads it
+        return {document.url.removeprefix(bench.base_url): document for document in documents}
+
+
+def version_count(bench: CrawlBench) -> int:
+    with bench.database.reading() as session:
+        return len(session.scalars(select(DocumentVersion.id)).all())
+
+
+def articles_of(context: BenchContext) -> list[str]:
+    return [path for path in context.fetched if "article" in path]
+
+
+def counters(outcome: Any, *names: str) -> tuple[Any, ...]:
+    return tuple(outcome.result[name] for name in names)
+
+
+class TestFirstCrawl:
+    def test_every_article_once_and_as_the_server_has_it(self, bench: CrawlBench, news: NewsSite) -> None:
+        outcome, context = bench.run()
+
+        assert isinstance(outcome, Done)
+        assert outcome.attention is None
+        assert counters(outcome, "pages", "links", "new", "links_on_page_1") == (4, 15, 15, 5)
+        assert outcome.result["stopped_because"] == "empty_page"
+        documents = stored(bench)
+        assert sorted(documents) == sorted(news.path_of(article.number) for article in news.articles)
+        for article in news.articles:
+            document = documents[news.path_of(article.number)]
+            assert document.title == article.title
+            assert (
+                document.text.split() == article.text.split() or article.text.splitlines()[0] in document.text
+            )
+            assert document.published_at == article.published
+        assert len(articles_of(context)) == 15
+        assert [page.page for page in context.checkpoints] == [1, 2, 3, 4]
+        assert context.pages == [1, 2, 3, 4]
+        assert context.progress_seen[6][:2] == (2, 5)
+
+    def test_a_relative_list_url_of_a_site_in_a_folder(self, server: Server, database: Database) -> None:
+        add_target(database)
+        params = LIST | {"list_url": "index_{page}.html", "first_list_url": "index.html"}
+        outcome, context = CrawlBench(database, f"{server.url}/news/", params).run()
+        assert isinstance(outcome, Done)
+        lists = [path for path in context.fetched if "index" in path]
+        assert lists == ["/news/index.html", "/news/index_2.html", "/news/index_3.html", "/news/index_4.html"]
+
+    def test_page_start(self, bench: CrawlBench) -> None:
+        bench.params = LIST | {"page_start": 2, "max_pages": 2}
+        outcome, context = bench.run()
+        assert [path for path in context.fetched if "index" in path] == [
+            "/news/index_2.html",
+            "/news/index_3.html",
+        ]
+        assert outcome.result["stopped_because"] == "max_pages"
+
+    def test_selectors_and_what_makes_no_version(self, serve: Callable[..., CrawlBench]) -> None:
+        site = NewsSite(pages=1, counter=True)
+        bench = serve(
+            site,
+            title_selector="h1",
+            content_selector="div.content",
+            ignore_selectors=["span.views", ".none"],
+        )
+        bench.run()
+        first = stored(bench)["/news/article_1.html"]
+        assert first.title == site.article(1).title
+        assert first.text.splitlines()[:4] == site.article(1).text.splitlines()
+        assert first.text.splitlines()[4].startswith("Seen ")
+
+        outcome, _ = bench.run(force=True)
+        assert counters(outcome, "unchanged", "changed", "new") == (5, 0, 0)
+        site.change(1, text="Quite another text.\nIn two lines.")
+        outcome, _ = bench.run(force=True)
+        assert counters(outcome, "unchanged", "changed", "new") == (4, 1, 0)
+        assert version_count(bench) == 6
+
+    def test_without_ignore_selectors_the_counter_makes_versions(
+        self, serve: Callable[..., CrawlBench]
+    ) -> None:
+        bench = serve(NewsSite(pages=1, counter=True), content_selector="div.content")
+        bench.run()
+        outcome, _ = bench.run(force=True)
+        assert counters(outcome, "unchanged", "changed") == (0, 5)
+
+
+class TestKnownPages:
+    def test_the_second_run_stops_after_the_first_list_page(self, bench: CrawlBench) -> None:
+        bench.run()
+        outcome, context = bench.run()
+        assert context.fetched == ["/news/index_1.html"]
+        assert isinstance(outcome, Done)
+        assert counters(outcome, "new", "known", "stopped_because") == (0, 5, "known_pages")
+        assert outcome.attention is None
+
+    def test_new_articles_are_fetched_and_the_crawl_stops_at_the_known_page(
+        self, bench: CrawlBench, news: NewsSite
+    ) -> None:
+        bench.run()
+        for _ in range(7):
+            news.add()
+        outcome, context = bench.run()
+        assert counters(outcome, "new", "known", "pages", "stopped_because") == (7, 8, 3, "known_pages")
+        assert len(articles_of(context)) == 7
+
+    def test_pinned_articles_do_not_stop_it(self, bench: CrawlBench, news: NewsSite) -> None:
+        news.pin(1)
+        news.pin(2)
+        bench.run()
+        for _ in range(6):
+            news.add()
+        outcome, _ = bench.run()
+        assert outcome.result["new"] == 6
+        assert outcome.result["stopped_because"] == "known_pages"
+        assert len(stored(bench)) == 21
+
+    def test_force_passes_known_pages_and_fetches_conditionally(
+        self, serve: Callable[..., CrawlBench]
+    ) -> None:
+        site = NewsSite(pages=3, etags=True)
+        bench = serve(site)
+        bench.run()
+        site.change(3, text="A new text for article three.\nAnd more of it, so that it is a text at all.")
+        outcome, context = bench.run(force=True)
+        assert isinstance(outcome, Done)
+        assert counters(outcome, "new", "changed", "unchanged", "known") == (0, 1, 14, 0)
+        assert len(articles_of(context)) == 15
+        documents = stored(bench)
+        assert len({document.last_job_id for document in documents.values()}) == 1
+        assert documents["/news/article_3.html"].version == 2
+
+    def test_articles_of_the_chain_are_not_fetched_again_and_do_not_stop_it(self, bench: CrawlBench) -> None:
+        outcome, first = bench.run(stop_when=lambda context: len(context.fetched) >= 4)
+        assert isinstance(outcome, Cancelled)
+        assert outcome.result["new"] == 3
+        outcome, second = bench.run(chain=first)
+        assert isinstance(outcome, Done)
+        assert counters(outcome, "in_chain", "new", "known") == (3, 12, 0)
+        assert not set(articles_of(first)) & set(articles_of(second))
+        assert version_count(bench) == 15
+
+    def test_force_in_a_chain_fetches_each_article_once(self, bench: CrawlBench) -> None:
+        bench.run()
+        _, first = bench.run(force=True, stop_when=lambda context: len(context.fetched) >= 4)
+        outcome, second = bench.run(force=True, chain=first)
+        assert not set(articles_of(first)) & set(articles_of(second))
+        assert counters(outcome, "in_chain", "unchanged") == (3, 12)
+
+    def test_missing_twice_is_gone(self, bench: CrawlBench, news: NewsSite, server: Server) -> None:
+        bench.run()
+        site_links = list_page([("/news/article_1.html", "one"), ("/news/article_2.html", "two")])
+        news.remove(1, status=410)
+        links = LinksSite(news=site_links)
+        with Server(links) as other:
+            links.pages["/news"] = site_links.replace('href="/', f'href="{server.url}/')
+            again = CrawlBench(
+                bench.database, other.url, LIST | {"list_url": "/news", "max_pages": 1}, clock=bench.clock
+            )
+            outcome, _ = again.run(force=True)
+            assert stored(bench)["/news/article_1.html"].state == "live"
+            again.run(force=True)
+        assert counters(outcome, "failed", "unchanged") == (1, 1)
+        assert stored(bench)["/news/article_1.html"].state == "gone"
+        assert stored(bench)["/news/article_2.html"].state == "live"
+
+
+class TestResuming:
+    def test_from_the_page_after_the_last_completed_one(self, bench: CrawlBench) -> None:
+        outcome, first = bench.run(stop_when=lambda context: len(context.fetched) >= 9)
+        assert isinstance(outcome, Cancelled)
+        assert first.checkpoints[-1] == Checkpoint(1, {})
+        outcome, second = bench.run(chain=first, checkpoint=first.checkpoints[-1])
+        assert isinstance(outcome, Done)
+        assert second.fetched[0] == "/news/index_2.html"
+        assert len(articles_of(first)) + len(articles_of(second)) == 15
+        assert len(stored(bench)) == version_count(bench) == 15
+
+    def test_by_next_links_the_url_is_in_the_checkpoint(self, bench: CrawlBench) -> None:
+        bench.params = {
+            "list_url": "/news/index.html",
+            "next_selector": "a.next",
+            "item_selector": "ul.list a",
+        }
+        outcome, first = bench.run(stop_when=lambda context: len(context.fetched) >= 9)
+        assert first.checkpoints[-1].data == {"next_url": f"{bench.base_url}/news/index_2.html"}
+        outcome, second = bench.run(chain=first, checkpoint=first.checkpoints[-1])
+        assert isinstance(outcome, Done)
+        assert second.fetched[0] == "/news/index_2.html"
+        assert outcome.result["stopped_because"] == "no_next_link"
+        assert len(stored(bench)) == 15
+
+    def test_by_next_links_without_a_known_url_it_walks_there(self, bench: CrawlBench) -> None:
+        bench.params = {
+            "list_url": "/news/index.html",
+            "next_selector": "a.next",
+            "item_selector": "ul.list a",
+        }
+        outcome, context = bench.run(from_page=3)
+        assert isinstance(outcome, Done)
+        assert context.fetched[:3] == ["/news/index.html", "/news/index_2.html", "/news/index_3.html"]
+        assert outcome.result["new"] == 5
+        assert [point.page for point in context.checkpoints] == [3]
+
+    def test_from_page_is_the_first_list_page_fetched(self, bench: CrawlBench) -> None:
+        _, context = bench.run(from_page=3)
+        assert context.fetched[0] == "/news/index_3.html"
+        assert len(articles_of(context)) == 5
+
+    def test_from_page_beyond_max_pages_is_told(self, bench: CrawlBench) -> None:
+        outcome, context = bench.run(from_page=51)
+        assert outcome == Failed("from_page is 51, but max_pages is 50.", outcome.result)
+        assert context.fetched == []
+
+    def test_killed_after_the_last_checkpoint_there_is_nothing_left(self, bench: CrawlBench) -> None:
+        outcome, context = bench.run(checkpoint=Checkpoint(50))
+        assert isinstance(outcome, Done)
+        assert outcome.attention is None
+        assert context.fetched == []
+
+    def test_without_track_checkpoint_it_starts_over(self, bench: CrawlBench) -> None:
+        bench.track_checkpoint = False
+        outcome, context = bench.run(checkpoint=Checkpoint(2))
+        assert isinstance(outcome, Done)
+        assert context.fetched[0] == "/news/index_1.html"
+        assert context.checkpoints == []
+
+    def test_every_stopping_point_leads_to_the_same_documents(
+        self, bench: CrawlBench, database: Database
+    ) -> None:
+        """Stop after each number of requests in turn, and go on from what was committed, in one chain."""
+        context: BenchContext | None = None
+        checkpoint = Checkpoint()
+        fetched: list[str] = []
+        for _ in range(40):
+            outcome, context = bench.run(
+                chain=context, checkpoint=checkpoint, stop_when=lambda run: len(run.fetched) >= 2
+            )
+            fetched += articles_of(context)
+            checkpoint = context.checkpoints[-1] if context.checkpoints else checkpoint
+            if isinstance(outcome, Done):
+                break
+        assert isinstance(outcome, Done)
+        assert len(fetched) == len(set(fetched)) == 15
+        assert version_count(bench) == 15
+
+
+class TestEndings:
+    def test_a_full_stop_between_list_pages_and_between_articles(self, bench: CrawlBench) -> None:
+        for requests in (0, 1, 6):
+            outcome, context = bench.run(stop_when=lambda run, most=requests: len(run.fetched) >= most)
+            assert isinstance(outcome, Cancelled)
+            assert outcome.result["stopped_because"] == "stop_requested"
+            assert len(context.fetched) == requests
+
+    def test_an_empty_first_list_page_fails_and_keeps_a_copy(self, serve: Callable[..., CrawlBench]) -> None:
+        bench = serve(HostileSite(), list_url="/empty-list", max_pages=1)
+        outcome, context = bench.run()
+        assert isinstance(outcome, Failed)
+        assert "'ul.list a'" in outcome.error
+        assert f"{bench.base_url}/empty-list" in outcome.error
+        assert outcome.result["kept_page"] in outcome.error
+        assert list(context.kept.values()) == [list_page([]).encode()]
+        assert context.checkpoints == []
+
+    def test_a_selector_that_matches_no_link_fails_too(self, bench: CrawlBench) -> None:
+        bench.params = LIST | {"item_selector": "h1"}
+        outcome, _ = bench.run()
+        assert isinstance(outcome, Failed)
+        assert "'h1'" in outcome.error
+
+    def test_from_an_empty_page_on_it_is_done_with_attention(self, bench: CrawlBench) -> None:
+        outcome, _ = bench.run(from_page=9)
+        assert isinstance(outcome, Done)
+        assert outcome.attention == "The list pages of this run had no link."
+
+    def test_pages_beyond_the_last_one_that_answer_404_end_the_list(
+        self, serve: Callable[..., CrawlBench]
+    ) -> None:
+        class Ends(LinksSite):
+            def respond(self, exchange: Exchange) -> None:
+                if exchange.request.path == "/list_3":
+                    exchange.send("gone", status=404)
+                else:
+                    super().respond(exchange)
+
+        site = Ends(list_1=list_page([("/a", "a")]), list_2=list_page([("/b", "b")]))
+        outcome, _ = serve(site, list_url="/list_{page}").run()
+        assert isinstance(outcome, Done)
+        assert counters(outcome, "new", "stopped_because") == (2, "no_such_page")
+
+    def test_a_server_that_repeats_its_last_page_ends_the_list(
+        self, serve: Callable[..., CrawlBench]
+    ) -> None:
+        bench = serve(LinksSite(list=list_page([("/a", "a"), ("/b", "b")])), list_url="/list?page={page}")
+        for force in (False, True):
+            outcome, context = bench.run(force=force)
+            assert isinstance(outcome, Done)
+            assert context.fetched.count("/list") <= 2
+
+    def test_next_links_in_a_circle_end(self, serve: Callable[..., CrawlBench]) -> None:
+        site = LinksSite(
+            one=list_page([("/a", "a")], next_url="/two"), two=list_page([("/b", "b")], next_url="/one")
+        )
+        outcome, _ = serve(site, list_url="/one", next_selector="a.next").run()
+        assert counters(outcome, "pages", "new", "stopped_because") == (2, 2, "no_next_link")
+
+    @pytest.mark.parametrize(
+        ("path", "what"), [("/500", "HTTP 500"), ("/cut", "/cut"), ("/nowhere-at-all", "HTTP 404")]
+    )
+    def test_a_first_list_page_that_fails(
+        self, serve: Callable[..., CrawlBench], path: str, what: str
+    ) -> None:
+        outcome, _ = serve(HostileSite(), list_url=path, max_pages=1).run()
+        assert isinstance(outcome, Failed)
+        assert "List page 1" in outcome.error
+        assert what in outcome.error
+
+    def test_a_later_list_page_that_fails(self, serve: Callable[..., CrawlBench]) -> None:
+        class Breaks(LinksSite):
+            def respond(self, exchange: Exchange) -> None:
+                if exchange.request.path == "/list_2":
+                    exchange.send("broken", status=500)
+                else:
+                    super().respond(exchange)
+
+        outcome, context = serve(Breaks(list_1=list_page([("/a", "a")])), list_url="/list_{page}").run()
+        assert isinstance(outcome, Failed)
+        assert "List page 2" in outcome.error
+        assert context.checkpoints == [Checkpoint(1, {})]
+        assert outcome.result["new"] == 1
+
+    def test_blocked_on_an_article_tells_the_last_checkpoint(self, serve: Callable[..., CrawlBench]) -> None:
+        class Blocks(NewsSite):
+            def respond(self, exchange: Exchange) -> None:
+                if exchange.request.path == "/news/article_8.html":
+                    exchange.send("slow down", status=429, headers={"Retry-After": "17"})
+                else:
+                    super().respond(exchange)
+
+        bench = serve(Blocks(pages=3))
+        outcome, _ = bench.run()
+        assert outcome == Blocked("HTTP 429", 17, Checkpoint(1, {}), outcome.result)
+        assert counters(outcome, "new", "stopped_because") == (7, "blocked")
+
+    def test_one_bad_article_is_counted_and_logged_and_the_rest_goes_on(
+        self, bench: CrawlBench, news: NewsSite
+    ) -> None:
+        body = list_page([("/news/article_2.html", "2"), ("/500", "bad"), ("/news/article_1.html", "1")])
+
+        class OneBad(NewsSite):
+            def respond(self, exchange: Exchange) -> None:
+                if exchange.request.path == "/list":
+                    exchange.send(body)
+                elif exchange.request.path == "/500":
+                    exchange.send("no", status=500)
+                else:
+                    super().respond(exchange)
+
+        with Server(OneBad()) as server:
+            outcome, context = CrawlBench(
+                bench.database, server.url, LIST | {"list_url": "/list", "max_pages": 1}
+            ).run()
+        assert isinstance(outcome, Done)
+        assert counters(outcome, "new", "failed") == (2, 1)
+        assert [message for message in context.messages if "HTTP 500" in message and "/500" in message]
+
+    def test_when_every_article_fails_the_run_failed(self, bench: CrawlBench) -> None:
+        site = LinksSite(list=list_page([("/x1", "1"), ("/x2", "2")]))
+        site.respond = lambda exchange: (  # type: ignore[method-assign]
+            exchange.send(site.pages["/list"])
+            if exchange.request.path == "/list"
+            else exchange.send("", status=403)
+        )
+        with Server(site) as server:
+            outcome, _ = CrawlBench(
+                bench.database, server.url, LIST | {"list_url": "/list", "max_pages": 1}
+            ).run()
+        assert isinstance(outcome, Failed)
+        assert outcome.error.startswith("None of the 2 articles could be fetched; the first: HTTP 403 from")
+
+    def test_a_server_that_stops_answering_ends_the_run(self, serve: Callable[..., CrawlBench]) -> None:
+        links = [(f"/cut?{number}", str(number)) for number in range(30)]
+
+        class Dies(HostileSite):
+            def respond(self, exchange: Exchange) -> None:
+                if exchange.request.path == "/list":
+                    exchange.send(list_page(links))
+                else:
+                    super().respond(exchange)
+
+        outcome, context = serve(Dies(), list_url="/list", max_pages=1).run()
+        assert isinstance(outcome, Failed)
+        assert "10 articles in a row got no answer" in outcome.error
+        assert len(context.fetched) == 11
+
+
+class TestLinks:
+    def test_what_is_followed_and_what_is_not(self, serve: Callable[..., CrawlBench]) -> None:
+        site = LinksSite(
+            list="""<base href="/deep/"><ul class="list">
+            <li><a href="a.html#x">a</a><li><a href="./a.html">again</a><li><a href="/b">b</a>
+            <li><a href="javascript:go()">no</a><li><a href="mailto:x@example.org">no</a><li><a>no</a>
+            <li><a href="http://elsewhere.example/c">other</a><li><a href="http://[bad">no</a></ul>"""
+        )
+        outcome, context = serve(site, list_url="/list", max_pages=1).run()
+        assert context.fetched == ["/list", "/deep/a.html", "/b"]
+        assert counters(outcome, "links", "new", "skipped_other_key", "duplicates") == (3, 2, 1, 0)
+
+    def test_links_met_before_in_the_run_are_duplicates(self, serve: Callable[..., CrawlBench]) -> None:
+        site = LinksSite(
+            list_1=list_page([("/a", "a"), ("/b", "b")]),
+            list_2=list_page([("/b", "b"), ("/c", "c")]),
+            list_3=list_page([]),
+        )
+        outcome, context = serve(site, list_url="/list_{page}").run()
+        assert counters(outcome, "new", "duplicates") == (3, 1)
+        assert context.fetched.count("/b") == 1
+
+    def test_a_list_that_only_leads_elsewhere_goes_on_and_needs_attention(
+        self, serve: Callable[..., CrawlBench]
+    ) -> None:
+        site = LinksSite(
+            list_1=list_page([("http://elsewhere.example/1", "1")]),
+            list_2=list_page([("http://elsewhere.example/2", "2")]),
+            list_3=list_page([]),
+        )
+        outcome, _ = serve(site, list_url="/list_{page}").run()
+        assert isinstance(outcome, Done)
+        assert outcome.attention is not None
+        assert "another rate key" in outcome.attention
+        assert counters(outcome, "pages", "skipped_other_key") == (3, 2)
+
+    def test_known_links_and_links_elsewhere_stop_it(self, serve: Callable[..., CrawlBench]) -> None:
+        site = LinksSite(
+            list_1=list_page([("http://elsewhere.example/1", "1"), ("/a", "a")]),
+            list_2=list_page([("/b", "b")]),
+            list_3=list_page([]),
+        )
+        bench = serve(site, list_url="/list_{page}")
+        bench.run()
+        outcome, _ = bench.run()
+        assert counters(outcome, "pages", "stopped_because") == (1, "known_pages")
+
+    def test_canonical_addresses(self, serve: Callable[..., CrawlBench]) -> None:
+        def page(canonical: str, text: str) -> str:
+            return f'<title>{text}</title><link rel="canonical" href="{canonical}"><p>The text of {text}.</p>'
+
+        links = ["/a?from=list", "/a?from=top", "/b?x=1", "/c?x=1", "/d"]
+        site = LinksSite(list=list_page([(link, link) for link in links]))
+        site.articles = {
+            "/a": page("/a", "article a"),
+            "/b": page("http://elsewhere.example/b", "article b"),
+            "/c": page("/", "article c"),
+            "/d": page("/e/", "article d"),
+        }
+        bench = serve(site, list_url="/list", max_pages=1)
+        outcome, _ = bench.run()
+        assert sorted(stored(bench)) == ["/a", "/b?x=1", "/c?x=1", "/e/"]
+        assert counters(outcome, "new", "duplicates") == (4, 1)
+        outcome, context = bench.run()
+        assert context.fetched == ["/list"]
+        assert counters(outcome, "known", "new") == (5, 0)
+
+    def test_files_are_documents_without_a_text(self, serve: Callable[..., CrawlBench]) -> None:
+        class WithFiles(LinksSite):
+            def respond(self, exchange: Exchange) -> None:
+                if exchange.request.path == "/report.pdf":
+                    exchange.send(b"%PDF-1.7 \x00\xff", content_type="application/pdf")
+                elif exchange.request.path == "/notes.txt":
+                    exchange.send("plain notes", content_type="text/plain")
+                else:
+                    super().respond(exchange)
+
+        site = WithFiles(list=list_page([("/report.pdf", "The report"), ("/notes.txt", "Notes")]))
+        bench = serve(site, list_url="/list", max_pages=1)
+        outcome, _ = bench.run()
+        assert isinstance(outcome, Done)
+        assert outcome.attention is None
+        documents = stored(bench)
+        assert (documents["/report.pdf"].title, documents["/report.pdf"].text) == ("The report", "")
+        assert documents["/report.pdf"].content_type == "application/pdf"
+        assert documents["/notes.txt"].text == "plain notes"
+
+
+class TestAttention:
+    def test_mostly_empty_texts(self, serve: Callable[..., CrawlBench]) -> None:
+        site = LinksSite(list=list_page([("/a", "a"), ("/b", "b"), ("/c", "c")]))
+        site.articles = dict.fromkeys(("/a", "/b"), "<title>Only a title</title><body><script>x()</script>")
+        outcome, _ = serve(site, list_url="/list", max_pages=1).run()
+        assert isinstance(outcome, Done)
+        assert outcome.attention == "2 of 3 pages have no text."
+
+    def test_a_content_selector_that_matches_nothing(self, bench: CrawlBench) -> None:
+        bench.params = LIST | {"content_selector": "div.redesigned"}
+        outcome, _ = bench.run()
+        assert isinstance(outcome, Done)
+        assert outcome.attention == "content_selector matched nothing on 15 of 15 pages."
+        assert "harbour office" in stored(bench)["/news/article_1.html"].text
+
+    def test_new_articles_that_all_fail_beside_known_ones(self, bench: CrawlBench, news: NewsSite) -> None:
+        bench.run()
+        news.add()
+        original = news._send_article
+        news._send_article = lambda exchange, number: (  # type: ignore[method-assign]
+            exchange.send("", status=403) if number == 16 else original(exchange, number)
+        )
+        outcome, _ = bench.run()
+        assert isinstance(outcome, Done)
+        assert outcome.attention is not None
+        assert "HTTP 403" in outcome.attention
+
+
+class TestTrial:
+    def test_it_shows_links_and_the_first_article_and_stores_nothing(
+        self, bench: CrawlBench, news: NewsSite
+    ) -> None:
+        outcome, context = bench.run(source="try")
+        assert isinstance(outcome, Done)
+        assert context.fetched == ["/news/index_1.html", "/news/article_15.html"]
+        assert [link["text"] for link in outcome.result["links"]] == [
+            article.title for article in news.articles[:5]
+        ]
+        article = outcome.result["article"]
+        assert article["url"] == f"{bench.base_url}/news/article_15.html"
+        assert article["title"] == news.article(15).title
+        assert article["published_at"] == news.article(15).published.isoformat()
+        assert "the harbour office tells" in article["text"]
+        assert stored(bench) == {}
+        assert context.checkpoints == []
+
+    def test_of_an_empty_list(self, serve: Callable[..., CrawlBench]) -> None:
+        outcome, context = serve(HostileSite(), list_url="/empty-list", max_pages=1).run(source="try")
+        assert isinstance(outcome, Failed)
+        assert outcome.result["kept_page"] in outcome.error
+        assert context.kept
+
+    def test_of_a_bad_first_article(self, serve: Callable[..., CrawlBench]) -> None:
+        outcome, _ = serve(HostileSite(), list_url="/list-to?to=/500", max_pages=1).run(source="try")
+        assert isinstance(outcome, Failed)
+
+    def test_of_a_list_that_leads_elsewhere(self, serve: Callable[..., CrawlBench]) -> None:
+        site = LinksSite(list=list_page([("http://elsewhere.example/", "1"), ("/a", "a")]))
+        outcome, _ = serve(site, list_url="/list", max_pages=1).run(source="try")
+        assert isinstance(outcome, Done)
+        assert outcome.result["article"]["url"].endswith("/a")

@@ -41,7 +41,7 @@ def list_(target: str | None, job: str | None, limit: int, as_json: bool) -> Non
     """List documents, newest first."""
     with opened() as (database, _settings), database.reading() as session:
         page = queries.list_documents(session, queries.DocumentFilter(target=target, job=job), limit=limit)
-        rows = [shapes.document(row) for row in page.items]
+        rows = [_without_text(shapes.document(row, "")) for row in page.items]
     show_rows(
         rows, _COLUMNS, as_json=as_json, empty="No document fits. Crawls store them: `webqueue run TARGET`."
     )
@@ -53,7 +53,7 @@ def list_(target: str | None, job: str | None, limit: int, as_json: bool) -> Non
 def show(document: int, as_json: bool) -> None:
     """Show one document with its text."""
     with opened() as (database, _settings), database.reading() as session:
-        show_one(shapes.document(queries.get_document(session, document)), as_json=as_json)
+        show_one(shapes.document_detail(queries.get_document(session, document)), as_json=as_json)
 
 
 @documents.command("export")
@@ -74,12 +74,18 @@ def export(since: datetime | None, target: str | None, form: str) -> None:
             _write_csv(rows)
 
 
+def _without_text(row: dict[str, Any]) -> dict[str, Any]:
+    """A listing loads no texts, and must not look as if they were empty."""
+    return {name: value for name, value in row.items() if name != "text"}
+
+
 def _with_texts(session: Session, wanted: queries.DocumentFilter) -> Iterator[dict[str, Any]]:
     cursor: str | None = None
     while True:
         page = queries.list_documents(session, wanted, cursor=cursor, limit=queries.MAX_LIMIT)
+        texts = queries.document_texts(session, [row.id for row in page.items])
         for row in page.items:
-            yield shapes.document(queries.get_document(session, row.id))
+            yield shapes.document(row, texts[row.id])
         cursor = page.next_cursor
         if cursor is None:
             return

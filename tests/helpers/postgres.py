@@ -5,6 +5,7 @@ It can be stopped, restarted and killed, so that tests may take the database awa
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import secrets
@@ -24,6 +25,8 @@ from tests.helpers.requirements import MissingRequirementError
 from tests.helpers.waiting import wait_until
 
 SUPERUSER = "webqueue"
+PREFIX = "webqueue-pg-"
+OWNER = "owner"
 # A path of a Unix socket holds 107 bytes; the server adds "/.s.PGSQL.65535".
 LONGEST_SOCKET_FOLDER = 90
 # Only what may go wrong on other people's machines is lost by this: a power failure ruins the data of a test.
@@ -115,6 +118,7 @@ class PostgresServer:
         """Stop and delete everything."""
         self._end(signal.SIGINT)
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._owner.close()
 
     def execute(self, statement: str, *, database: str = "postgres") -> None:
         """Run one statement as superuser, outside a transaction."""
@@ -142,11 +146,12 @@ class PostgresServer:
 
     def _make_folder(self) -> Path:
         parent = tempfile.gettempdir()
-        if len(parent) > LONGEST_SOCKET_FOLDER - len("/webqueue-pg-12345678"):
+        if len(parent) > LONGEST_SOCKET_FOLDER - len(f"/{PREFIX}12345678"):
             parent = "/tmp"
-        folder = Path(tempfile.mkdtemp(prefix="webqueue-pg-", dir=parent))
-        if self._account is not None:
-            os.chown(folder, self._account.pw_uid, self._account.pw_gid)
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        self._owner = _own(folder)
+        _sweep(Path(parent))
+        self._give_away(folder)
         return folder
 
     def _initialise(self) -> None:
@@ -239,6 +244,22 @@ class PostgresServer:
             self._process.kill()
             self._process.wait(timeout=20)
         self._process = None
+
+
+def _own(folder: Path) -> IO[bytes]:
+    """Hold a lock in the folder as long as this process lives; it appears under its name when it is locked."""
+    lock = (folder / "owner.new").open("wb")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    (folder / "owner.new").rename(folder / OWNER)
+    return lock
+
+
+def _sweep(parent: Path) -> None:
+    """Delete the folders of test runs that were killed: nobody holds their lock any more."""
+    for owner in parent.glob(f"{PREFIX}*/{OWNER}"):
+        with suppress(OSError), owner.open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(owner.parent, ignore_errors=True)
 
 
 def _binaries() -> Path:

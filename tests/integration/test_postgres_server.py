@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,7 +98,11 @@ def test_removing_leaves_no_folder_and_no_server(server: PostgresServer) -> None
     assert not accepts(port)
 
 
-def test_the_server_ends_with_a_killed_test_process(server: PostgresServer, tmp_path: Path) -> None:
+def test_a_killed_test_process_leaves_nothing(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A temporary folder of its own, so that only this test sweeps it. The server's account has to get there.
+    monkeypatch.setenv("TMPDIR", str(server.folder))
     program = (
         "import time\n"
         "from tests.helpers.postgres import PostgresServer\n"
@@ -107,16 +111,16 @@ def test_the_server_ends_with_a_killed_test_process(server: PostgresServer, tmp_
         "print(server.port, server.folder, flush=True)\n"
         "time.sleep(600)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "TMPDIR": str(server.folder)},  # so that it is deleted with this test's own server
-    ) as child:
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as child:
         assert child.stdout is not None
-        port = int(child.stdout.readline().split()[0])
-        assert accepts(port)
+        port, folder = child.stdout.readline().split(maxsplit=1)
+        assert accepts(int(port))
+        monkeypatch.setattr(tempfile, "tempdir", str(server.folder))
+        PostgresServer().remove()
+        assert Path(folder.strip()).exists(), "the folder of a living process was swept away"
         child.send_signal(signal.SIGKILL)
 
-    wait_until(lambda: not accepts(port), timeout=20, message="the orphaned server to end")
+    wait_until(lambda: not accepts(int(port)), timeout=20, message="the orphaned server to end")
+    PostgresServer().remove()
+    assert not Path(folder.strip()).exists()

@@ -18,7 +18,7 @@ from tests.helpers.servers.base import Exchange, Server
 from tests.helpers.servers.hostile import HostileSite
 from tests.helpers.waiting import wait_until
 from webqueue.errors import LeaseLostError
-from webqueue.handlers.fetching import Fetcher
+from webqueue.handlers.fetching import Fetcher, interruption
 from webqueue.handlers.protocol import HttpOptions, Request, StopRequested
 
 INTERVAL = 0.2
@@ -136,6 +136,12 @@ def test_the_backoff_never_shortens_the_interval(make: Fetchers, hostile: Server
     assert_spaced(hostile, INTERVAL)
 
 
+@pytest.fixture
+def no_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits do not look for a stop by themselves, so that only the abort can have ended them."""
+    monkeypatch.setattr(interruption, "LOOK_EVERY_SEC", 60.0)
+
+
 def assert_abort_ends(fetcher: Fetcher, url: str) -> None:
     """Fetching the URL hangs; an abort ends it within a second, with StopRequested, and nothing can be fetched after."""
     running = Background(lambda: fetcher.fetch(Request(url)))
@@ -150,6 +156,7 @@ def assert_abort_ends(fetcher: Fetcher, url: str) -> None:
         fetcher.fetch(Request(url))
 
 
+@pytest.mark.usefixtures("no_looking")
 @pytest.mark.parametrize("path", ["/never", "/slow-drip"])
 def test_an_abort_ends_a_hung_answer(make: Fetchers, hostile: Server, path: str) -> None:
     fetcher = make(hostile.url)
@@ -161,6 +168,7 @@ def test_an_abort_ends_a_hung_answer(make: Fetchers, hostile: Server, path: str)
     wait_until(lambda: hostile.in_flight == 0, timeout=3, message="the server to see that the client is gone")
 
 
+@pytest.mark.usefixtures("no_looking")
 def test_an_abort_ends_an_endless_answer(make: Fetchers) -> None:
     """Bytes always there: nothing ever waits."""
 
@@ -197,6 +205,7 @@ def hanging_port() -> Iterator[int]:
         yield port
 
 
+@pytest.mark.usefixtures("no_looking")
 def test_an_abort_ends_a_connection_that_hangs(make: Fetchers) -> None:
     with hanging_port() as port:
         assert_abort_ends(make(f"http://127.0.0.1:{port}"), f"http://127.0.0.1:{port}/")
@@ -211,12 +220,14 @@ def test_a_connection_that_hangs_times_out(make: Fetchers) -> None:
     assert f"no connection to 127.0.0.1 port {port} within 0.1 s (3 tries)" in str(error)
 
 
+@pytest.mark.usefixtures("no_looking")
 def test_an_abort_ends_a_handshake_that_hangs(make: Fetchers) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         url = f"https://127.0.0.1:{listener.getsockname()[1]}/"
         assert_abort_ends(make(url), url)
 
 
+@pytest.mark.usefixtures("no_looking")
 def test_an_abort_ends_a_look_up_that_hangs(make: Fetchers) -> None:
     release = threading.Event()
 
@@ -244,6 +255,7 @@ def test_a_look_up_that_hangs_times_out(make: Fetchers) -> None:
         release.set()
 
 
+@pytest.mark.usefixtures("no_looking")
 def test_an_abort_ends_the_wait_for_a_turn(make: Fetchers, hostile: Server) -> None:
     fetcher = make(hostile.url, interval_sec=300, last_request_at=utc_now())
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, ValidationError
 
 from webqueue.database import Database
-from webqueue.errors import NotFoundError
+from webqueue.errors import InvalidInputError, Problem
 from webqueue.handlers.protocol import Context, Handler, Parameters
 from webqueue.outcomes import Outcome
 from webqueue.settings import Settings
@@ -28,7 +29,7 @@ def handler(run: Callable[[Context], Any], parameters: type[Parameters] = _AnyPa
     model = parameters
 
     class FunctionHandler:
-        kind: ClassVar[str] = "function"
+        kind: ClassVar[str] = "python"
         parameters: ClassVar[type[Parameters]] = model
 
         def run(self, ctx: Context) -> Outcome:
@@ -37,15 +38,24 @@ def handler(run: Callable[[Context], Any], parameters: type[Parameters] = _AnyPa
     return FunctionHandler()
 
 
-def finder(handlers: Mapping[str, Handler]) -> Callable[[str], Handler]:
-    """Finds handlers as the registry does."""
+@dataclass(frozen=True)
+class FewHandlers:
+    """The part of the registry that a worker needs, with handlers of the test's own."""
 
-    def find(kind: str) -> Handler:
-        if kind not in handlers:
-            raise NotFoundError("handler", kind)
-        return handlers[kind]
+    handlers: Mapping[str, Handler]
 
-    return find
+    def get(self, kind: str) -> Handler:
+        if kind not in self.handlers:
+            raise InvalidInputError.of("handler", f"there is no handler {kind!r}")
+        return self.handlers[kind]
+
+    def check_params(self, kind: str, params: Mapping[str, Any], *, adapter: str) -> Parameters:
+        try:
+            return self.get(kind).parameters.model_validate(params)
+        except ValidationError as error:
+            raise InvalidInputError(
+                [Problem(f"params.{detail['loc'][0]}", detail["msg"]) for detail in error.errors()]
+            ) from None
 
 
 @contextmanager
@@ -62,7 +72,12 @@ def pool_of(
     """A started pool whose targets of kind `python` run the function; stopped at the end, unless the test did."""
     handlers = run if isinstance(run, Mapping) else {"python": handler(run)}
     pool = WorkerPool(
-        database, settings, threads=threads, timing=timing, worker_id=worker_id, find_handler=finder(handlers)
+        database,
+        settings,
+        threads=threads,
+        timing=timing,
+        worker_id=worker_id,
+        handlers=FewHandlers(handlers),
     )
     pool.start()
     try:

@@ -185,7 +185,8 @@ def test_a_result_that_is_no_json_is_stored_as_text(world: World, settings: Sett
         "nan": float("nan"),
         "nul": "a\x00b",
         "huge": 10**40,
-        3: Job,
+        "object": object(),
+        3: "three",
         "endless": endless,
     }
 
@@ -197,11 +198,11 @@ def test_a_result_that_is_no_json_is_stored_as_text(world: World, settings: Sett
         job = final(world, world.submit("news").id)
     assert job.status == "done"
     assert job.result is not None
-    assert job.result["at"] == "2026-01-02 00:00:00+00:00"
+    assert job.result["at"] == "2026-01-02T00:00:00+00:00"
     assert job.result["set"] == [1]
     assert job.result["nan"] == "nan"
-    assert job.result["huge"] == "1" + "0" * 40
-    assert "3" in job.result
+    assert job.result["huge"] == 10**40
+    assert job.result["3"] == "three"
 
 
 def test_progress_that_the_database_refuses_does_not_keep_the_job(world: World, settings: Settings) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock, documents, jobs, logs
 from webqueue.database import Database
+from webqueue.handlers.json_safe import json_safe_dict
 from webqueue.handlers.protocol import (
     DocumentDraft,
     HttpOptions,
@@ -25,7 +26,6 @@ from webqueue.handlers.protocol import (
 )
 from webqueue.outcomes import Checkpoint
 from webqueue.politeness.reactions import current_interval
-from webqueue.worker.plain import plain
 from webqueue.worker.reporting import Reporter
 from webqueue.worker.runs import Run
 
@@ -157,7 +157,7 @@ class RunContext:
         self._reporter.progress(current_page=number)
 
     def checkpoint(self, page: int, data: Mapping[str, Any] | None = None) -> None:
-        storable = dict(plain(data or {}))
+        storable = json_safe_dict(data or {})
         self._reporter.flush(lambda session: jobs.checkpoint(session, self.run.lease, page, storable))
 
     def keep_page(self, name: str, body: bytes) -> str:
@@ -191,7 +191,7 @@ class RunContext:
         if fetcher is not None:
             # A thread may count on while another one copies.
             with suppress(RuntimeError):
-                counters |= plain(dict(fetcher.counters))
+                counters |= json_safe_dict(fetcher.counters)
         return counters
 
     def _stamp(self, session: Session) -> dict[str, Any]:

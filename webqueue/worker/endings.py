@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from webqueue.errors import InvalidInputError, LeaseLostError, WebqueueError
+from webqueue.errors import LeaseLostError, WebqueueError
+from webqueue.handlers.json_safe import json_safe_dict
 from webqueue.handlers.protocol import BlockedError, StopRequested
 from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, Outcome, OutOfTime
-from webqueue.worker.plain import plain
 from webqueue.worker.runs import Run, Stop
 
 # What a traceback of a runaway recursion would take.
@@ -33,14 +33,14 @@ def outcome_of(error: BaseException) -> Outcome | None:
         return None
     if isinstance(error, BlockedError):
         return Blocked(error.reason, error.retry_after, result={"url": error.url})
-    if isinstance(error, InvalidInputError):
-        return Failed(str(error))
+    if isinstance(error, WebqueueError):
+        return Failed(str(error))  # written for the person who reads it
     return Failed(f"{type(error).__name__}: {error}", failure(error))
 
 
 def failure(error: BaseException) -> Mapping[str, Any]:
     """An exception in a job's result: its type, message and traceback (SEEDS B)."""
-    lines = "" if isinstance(error, WebqueueError) else "".join(traceback.format_exception(error))
+    lines = "".join(traceback.format_exception(error))
     return {
         "error_type": type(error).__name__,
         "error": str(error),
@@ -87,4 +87,4 @@ def _cut_short(run: Run, outcome: Outcome) -> bool:
 
 
 def _storable(outcome: Outcome) -> Outcome:
-    return replace(outcome, result=plain(outcome.result))
+    return replace(outcome, result=json_safe_dict(outcome.result))

@@ -5,18 +5,17 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable
 from typing import Final
 
 from webqueue import jobs, logs
 from webqueue.database import Database, Listener
 from webqueue.errors import LeaseLostError
-from webqueue.handlers.protocol import Handler
+from webqueue.handlers import registry
 from webqueue.settings import Settings
 from webqueue.worker.dispatching import Dispatcher
 from webqueue.worker.heartbeat import Heartbeat
 from webqueue.worker.liveness import Liveness
-from webqueue.worker.running import Runner
+from webqueue.worker.running import Handlers, Runner
 from webqueue.worker.runs import Run, Runs, Stop
 from webqueue.worker.services import make_services
 from webqueue.worker.sweeping import Sweeper
@@ -41,7 +40,7 @@ class WorkerPool:
         threads: jobs that run at the same time.
         worker_id: unique per start; the default is random.
         timing: how often it does what.
-        find_handler: the handler of a kind; raises NotFoundError.
+        handlers: the default are those that are installed.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class WorkerPool:
         threads: int,
         worker_id: str | None = None,
         timing: Timing | None = None,
-        find_handler: Callable[[str], Handler],
+        handlers: Handlers | None = None,
     ) -> None:
         self.worker_id = worker_id or secrets.token_hex(6)
         self.threads = threads
@@ -63,7 +62,7 @@ class WorkerPool:
         self._liveness = Liveness(database.instance_path / "workers")
         self._runner = Runner(
             make_services(database, settings),
-            find_handler=find_handler,
+            handlers=handlers or registry.installed(),
             policy=jobs.Policy.from_settings(settings),
             gone=self._gone,
         )

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, Protocol
 
 import structlog
-from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from webqueue import jobs, logs
-from webqueue.errors import InvalidInputError, LeaseLostError, Problem
+from webqueue.errors import LeaseLostError
 from webqueue.handlers.protocol import Handler, Parameters
 from webqueue.models import Job, JobStatus
 from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, Outcome
@@ -29,12 +28,19 @@ _FIRST_PAUSE_SEC: Final = 1.0
 _LONGEST_PAUSE_SEC: Final = 10.0
 
 
+class Handlers(Protocol):
+    """What a worker needs of `webqueue.handlers.registry.Registry`."""
+
+    def get(self, kind: str) -> Handler: ...
+    def check_params(self, kind: str, params: Mapping[str, Any], *, adapter: str) -> Parameters: ...
+
+
 class Runner:
     """Runs jobs, one a call, in the thread of the caller.
 
     Args:
         services: what the runs share.
-        find_handler: the handler of a kind; raises NotFoundError.
+        handlers: those that are installed.
         policy: the environment's part in what follows a run.
         gone: set when the process gives up the runs that are left; nothing is written then any more.
     """
@@ -43,13 +49,13 @@ class Runner:
         self,
         services: Services,
         *,
-        find_handler: Callable[[str], Handler],
+        handlers: Handlers,
         policy: jobs.Policy,
         gone: threading.Event,
     ) -> None:
         self._services = services
         self._database = services.database
-        self._find_handler = find_handler
+        self._handlers = handlers
         self._policy = policy
         self._gone = gone
 
@@ -99,8 +105,10 @@ class Runner:
 
     def _outcome(self, run: Run, context: RunContext) -> Outcome | None:
         try:
-            handler = self._find_handler(context.target.handler)
-            context.params = checked(handler, context.target.params)
+            handler = self._handlers.get(context.target.handler)
+            context.params = self._handlers.check_params(
+                handler.kind, context.target.params, adapter=context.site.adapter
+            )
             # A handler in a process of its own would be started here, and its outcome read back.
             outcome: object = handler.run(context)
         except LeaseLostError:
@@ -122,8 +130,8 @@ class Runner:
         """Write how the run ended, as often as it takes: while the lease holds, the end of a run is not given up."""
         pause = _FIRST_PAUSE_SEC
         while not self._gone.is_set():
-            ending = ending_of(run, outcome)
             try:
+                ending = ending_of(run, outcome)
                 if not isinstance(ending, Nothing):
                     self._write_end(run, context, ending)
             except LeaseLostError:
@@ -168,20 +176,3 @@ class Runner:
         if found is None or found.lease_token != run.lease.token or found.status == JobStatus.RUNNING:
             return None
         return jobs.Finished(found.status)
-
-
-def checked(handler: Handler, params: object) -> Parameters:
-    """The parameters as the handler's model.
-
-    Raises:
-        InvalidInputError: they do not fit; it names each field.
-    """
-    try:
-        return handler.parameters.model_validate(params)
-    except ValidationError as error:
-        raise InvalidInputError(
-            [
-                Problem(".".join(["params", *(str(part) for part in detail["loc"])]), detail["msg"])
-                for detail in error.errors()
-            ]
-        ) from None

@@ -1,0 +1,246 @@
+"""The scheduler: makes the jobs of due ticks (DESIGN section 7).
+
+APScheduler is the ticker, once a second; the rows of the targets are the truth. Any number of schedulers may run on one
+database: a tick is a job with its nominal time, under a unique constraint, in one transaction with the target's next
+tick. So an edit takes effect in all of them at once, and one that was killed has left nothing half done.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from apscheduler.schedulers.background import BackgroundScheduler
+from sqlalchemy import literal_column, select, update
+from sqlalchemy.orm import Session
+
+from webqueue import clock, cron, jobs, logs, processes
+from webqueue.database import Database
+from webqueue.errors import InvalidInputError, WebqueueError
+from webqueue.models import Job, JobSource, JobStatus, Site, Target
+from webqueue.settings import Settings
+
+log = logs.get(__name__)
+
+ROUND_SEC: Final = 1
+HEARTBEAT_SEC: Final = 15
+# A tick that is late by less was not missed: a restart, or a slow round, lay between.
+ON_TIME: Final = timedelta(seconds=60)
+# Targets of one round, and ticks of one transaction: transactions stay short after a long absence.
+_TARGETS: Final = 500
+_TICKS: Final = 200
+
+
+class Scheduler:
+    """Makes jobs of ticks, from `start` to `stop`.
+
+    Args:
+        database: where the targets are.
+        settings: of the installation.
+    """
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self.id = secrets.token_hex(6)
+        self._database = database
+        self._settings = settings
+        # Rounds that were missed are one round; none is too late to do.
+        self._ticker = BackgroundScheduler(
+            timezone=UTC, job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+        )
+        self._problem: str | None = None
+
+    @property
+    def problems(self) -> list[str]:
+        """What fails at present, in words; empty when everything works."""
+        return [] if self._problem is None else [self._problem]
+
+    def start(self) -> None:
+        """Begin to tick."""
+        self._ticker.add_job(self._round, "interval", seconds=ROUND_SEC, next_run_time=datetime.now(UTC))
+        self._ticker.add_job(self._beat, "interval", seconds=HEARTBEAT_SEC, next_run_time=datetime.now(UTC))
+        self._ticker.start()
+        log.info("scheduler started", scheduler=self.id)
+
+    def stop(self) -> None:
+        """Let the round under way end, and begin no other."""
+        self._ticker.shutdown(wait=True)
+        try:
+            self._database.run(lambda session: processes.leave(session, self.id))
+        except Exception:  # the process ends all the same, and its heartbeat with it
+            log.exception("scheduler could not sign off", scheduler=self.id)
+
+    def _round(self) -> None:
+        """One look for due ticks; a round that fails is logged, and the next one tries again."""
+        try:
+            tick_all(self._database)
+        except Exception as error:
+            self._problem = f"the scheduler's last round failed: {type(error).__name__}: {error}"
+            log.exception("round failed", scheduler=self.id)
+        else:
+            self._problem = None
+
+    def _beat(self) -> None:
+        try:
+            self._database.run(lambda session: processes.beat(session, self.id, role="scheduler"))
+        except Exception:
+            log.exception("heartbeat failed", scheduler=self.id)
+
+
+def tick_all(database: Database) -> int:
+    """Make the jobs of every tick that is due; the number of targets that had one. One transaction a target."""
+    with database.reading() as session:
+        codes = session.scalars(
+            select(Target.code)
+            .where(
+                Target.next_tick_at <= clock.now(session),
+                Target.paused_at.is_(None),
+                Target.enabled.is_(True),
+            )
+            .order_by(Target.next_tick_at)
+            .limit(_TARGETS)
+        ).all()
+    ticked = 0
+    for code in codes:
+        try:
+            ticked += database.run(lambda session, code=code: tick_target(session, code))  # type: ignore[misc]
+        except _OvertakenError:
+            continue  # another scheduler made this tick, or the target was edited: its row says what is due now
+        except Exception:
+            # One target's trouble holds up no other; it is due again in the next round.
+            log.exception("tick failed", target=code)
+    return ticked
+
+
+def tick_target(session: Session, code: str) -> bool:
+    """Make the jobs of one target's due ticks; whether there was one.
+
+    Jobs come first and the target's row last: keys are locked before targets, as in every other verb.
+
+    Raises:
+        _OvertakenError: somebody else changed the target meanwhile; the transaction must be rolled back.
+    """
+    target = session.get(Target, code, populate_existing=True)
+    if target is None or target.next_tick_at is None or target.paused_at is not None or not target.enabled:
+        return False
+    seen = target.next_tick_at
+    now = clock.now(session)
+    try:
+        due = due_ticks(target, session.get_one(Site, target.site_code), now)
+    except InvalidInputError as error:
+        # A timezone may vanish with an update of its data. This target shows it, the others go on.
+        log.warning("schedule cannot be read", target=code, error=str(error))
+        _advance(session, code, seen, None, str(error))
+        return False
+    if due.next_tick_at == seen:
+        return False  # its jitter has not passed yet
+    for tick, reason in _decided(target, due.ticks, now):
+        if reason is None:
+            reason = _overlap(session, target)  # noqa: PLW2901 - judged only for ticks that would run
+        if reason is None:
+            jobs.submit(session, code, source=JobSource.SCHEDULE, by="schedule", tick=tick)
+        else:
+            jobs.skip_tick(session, code, tick, reason)
+    _advance(session, code, seen, due.next_tick_at, None)
+    return True
+
+
+@dataclass(frozen=True)
+class DueTicks:
+    """Ticks whose time has come, and the one after them (None: there is no other)."""
+
+    ticks: tuple[datetime, ...]
+    next_tick_at: datetime | None
+
+
+def due_ticks(target: Target, site: Site, now: datetime) -> DueTicks:
+    """The target's ticks up to `now`, at most 200 of them.
+
+    Raises:
+        InvalidInputError: the schedule or its timezone cannot be read.
+    """
+    assert target.schedule is not None
+    assert target.next_tick_at is not None
+    schedule = cron.parse(target.schedule, target.timezone or site.timezone)
+    ticks: list[datetime] = []
+    following: datetime | None = target.next_tick_at
+    while following is not None and following + _jitter(target, following) <= now and len(ticks) < _TICKS:
+        ticks.append(following)
+        after = schedule.next_after(following)
+        following = None if target.end_at is not None and after > target.end_at else after
+    if following is not None and following <= now and len(ticks) == _TICKS:
+        # A long absence: what `catch_up` may still want stays for the next round.
+        keep = _wanted(target)
+        ticks, following = ticks[:-keep], ticks[-keep]
+    return DueTicks(tuple(ticks), following)
+
+
+def _decided(
+    target: Target, ticks: tuple[datetime, ...], now: datetime
+) -> Iterator[tuple[datetime, str | None]]:
+    """Each due tick with the reason for which it makes no job, None when it makes one."""
+    missed = [tick for tick in ticks if now - tick - _jitter(target, tick) > ON_TIME]
+    more_to_come = len(ticks) >= _TICKS - _wanted(target)
+    caught_up = set() if more_to_come or target.catch_up == "none" else set(missed[-_wanted(target) :])
+    if target.catch_up == "one" and len(missed) < len(ticks):
+        caught_up = set()  # a tick on time follows: the missed ones are coalesced into it
+    for tick in ticks:
+        if tick not in missed or tick in caught_up:
+            yield tick, None
+        else:
+            yield tick, f"missed: no scheduler ran at its time (catch_up: {target.catch_up})"
+
+
+def _wanted(target: Target) -> int:
+    """How many missed ticks are made up for at most."""
+    return max(1, min(target.catch_up_limit, _TICKS // 2)) if target.catch_up == "all" else 1
+
+
+def _overlap(session: Session, target: Target) -> str | None:
+    """Why a tick makes no job while another run of the target is open, judged by the jobs' status."""
+    if target.overlap == "allow":
+        return None
+    open_jobs = session.execute(
+        select(Job.seq, Job.status)
+        .where(
+            Job.target_code == target.code,
+            Job.finished_at.is_(None),
+            Job.status.in_([literal_column("'queued'"), literal_column("'running'")]),
+            Job.source != JobSource.TRY,
+        )
+        .order_by(Job.seq)
+        .limit(_TICKS)
+    ).all()
+    standing = [row for row in open_jobs if target.overlap == "skip" or row.status == JobStatus.QUEUED]
+    if not standing:
+        return None
+    return f"overlap: job #{standing[0].seq} is still {standing[0].status} (overlap: {target.overlap})"
+
+
+def _jitter(target: Target, tick: datetime) -> timedelta:
+    """The tick's delay, the same in every scheduler; its nominal time stays what the schedule says."""
+    if target.jitter_sec <= 0:
+        return timedelta(0)
+    dice = random.Random(f"{target.code} {tick.isoformat()}")  # noqa: S311 - spreads load, keeps no secret
+    return timedelta(seconds=dice.uniform(0, target.jitter_sec))
+
+
+def _advance(
+    session: Session, code: str, seen: datetime, following: datetime | None, error: str | None
+) -> None:
+    changed = session.execute(
+        update(Target)
+        .where(Target.code == code, Target.next_tick_at == seen, Target.paused_at.is_(None))
+        .values(next_tick_at=following, schedule_error=error)
+        .returning(Target.code)
+        .execution_options(synchronize_session=False)
+    ).all()
+    if not changed:
+        raise _OvertakenError
+
+
+class _OvertakenError(WebqueueError):
+    """Another scheduler, or an editor, was faster; nothing of this transaction may stay."""

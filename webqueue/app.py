@@ -8,7 +8,8 @@ from typing import Final
 from flask import Flask
 from sqlalchemy.orm import Session
 
-from webqueue import clock, db, web
+from webqueue import api, clock, db, web
+from webqueue.api import Caller
 from webqueue.database import Database, take_turn
 from webqueue.models import StoredSetting
 from webqueue.settings import Settings
@@ -37,8 +38,19 @@ def create_app(settings: Settings, database: Database | None = None) -> Flask:
     )
     app.extensions["webqueue_settings"] = settings
     db.init_app(app, database)
-    web.register(app)
+    health = api.health_blueprint(database)
+    json_api = api.blueprint(database, logged_in=_logged_in)
+    # Both guard themselves: the API by tokens, and health tells nothing that needs a guard.
+    web.register(app, guarded_elsewhere=(health, json_api))
+    app.register_blueprint(health)
+    app.register_blueprint(json_api)
     return app
+
+
+def _logged_in() -> Caller | None:
+    """Whoever is logged in to the pages may read the API with the same browser."""
+    user = web.auth.signed_in()
+    return None if user is None else Caller(user.name, user.role)
 
 
 def _session_secret(session: Session) -> str:

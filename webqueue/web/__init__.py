@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from flask import Flask
+from collections.abc import Iterable
+
+from flask import Blueprint, Flask
 
 from webqueue.web import (
     auth,
@@ -19,10 +21,15 @@ from webqueue.web import (
 )
 
 
-def register(app: Flask) -> None:
-    """Add every page, the login, and the headers that keep them safe."""
-    security.init_app(app)
-    auth.init_app(app)
+def register(app: Flask, *, guarded_elsewhere: Iterable[Blueprint] = ()) -> None:
+    """Add every page, the login, and the headers that keep them safe.
+
+    Args:
+        app: with its database.
+        guarded_elsewhere: what checks for itself who asks, and takes no form: no login is asked for in front of it.
+    """
+    security.init_app(app, without_forms=guarded_elsewhere)
+    auth.init_app(app, open_blueprints=frozenset(blueprint.name for blueprint in guarded_elsewhere))
     formats.init_app(app)
     errors.init_app(app)
     for module in (overview, targets, sites, jobs, rate_keys, documents, settings):

@@ -23,6 +23,7 @@ from flask import (
 )
 from flask.sessions import SecureCookieSessionInterface
 from flask_login import LoginManager, current_user, login_user, logout_user
+from werkzeug.exceptions import SecurityError
 from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue import access, clock
@@ -94,6 +95,8 @@ def init_app(app: Flask, *, open_blueprints: frozenset[str] = frozenset()) -> No
 
     @app.before_request
     def guard() -> AnyResponse | None:
+        if isinstance(request.routing_exception, SecurityError):
+            return None  # a host name that is not ours: refused before anything else is said
         if current_user.is_authenticated or request.endpoint in OPEN_ENDPOINTS:
             return None
         if request.blueprint in open_blueprints or request.path.startswith(API_PREFIX):
@@ -115,6 +118,11 @@ def _load_user(kept: str) -> SignedIn | None:
         return None
     user = access.user_of_session(reading(), int(number), key)
     return None if user is None else SignedIn.of(user)
+
+
+def signed_in() -> SignedIn | None:
+    """The user of this request's session, None without one."""
+    return current_user._get_current_object() if current_user.is_authenticated else None  # noqa: SLF001 - the proxied
 
 
 def may(action: str | Action) -> bool:

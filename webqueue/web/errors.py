@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Flask, Response, g, make_response, render_template, request
 from flask_login import current_user
 from flask_wtf.csrf import CSRFError
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, SecurityError
 from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue import logs
@@ -32,6 +32,7 @@ def init_app(app: Flask) -> None:
     app.register_error_handler(InvalidInputError, lambda error: _shown(400, str(error)))
     app.register_error_handler(ConflictError, lambda error: answers.refused(str(error), "/"))
     app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(SecurityError, _foreign_host)
     app.register_error_handler(Exception, _surprise)
 
 
@@ -51,6 +52,15 @@ def _http(error: HTTPException) -> AnyResponse:
         problem = {"type": "about:blank", "title": error.name, "status": error.code}
         return make_response(problem, error.code, {"Content-Type": "application/problem+json"})
     return _shown(error.code)
+
+
+def _foreign_host(_error: SecurityError) -> AnyResponse:
+    """No page: its links would lead to the host that was made up (DNS rebinding, poisoned caches)."""
+    return make_response(
+        "The admin does not answer to this host name. WEBQUEUE_TRUSTED_HOSTS lists those that it answers to.\n",
+        400,
+        {"Content-Type": "text/plain; charset=utf-8"},
+    )
 
 
 def _surprise(error: Exception) -> AnyResponse:

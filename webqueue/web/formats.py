@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +17,8 @@ from webqueue import clock, cron
 from webqueue.errors import InvalidInputError
 from webqueue.queries import Run
 from webqueue.queries.waiting import ordinal
+
+_BREAKS = re.compile(r"(?<=[./_-])(?=[^./_-])")
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BAR_WIDTH, BAR_STEP, STRIP_HEIGHT, LEAST_HEIGHT = 5, 7, 20, 4
@@ -48,6 +51,7 @@ def init_app(app: Flask) -> None:
         outside=outside,
         seconds=plain_seconds,
         words=schedule_words,
+        breakable=breakable,
     )
     app.jinja_env.globals.update(
         when=when,
@@ -58,6 +62,8 @@ def init_app(app: Flask) -> None:
         clip=clip,
         outside=outside,
         absolute=absolute,
+        error_words=error_words,
+        is_ahead=is_ahead,
         local=local,
     )
 
@@ -152,6 +158,28 @@ def clip(text: str | None, length: int) -> str:
     """`text`, shortened: a crawled title may have a megabyte."""
     text = text or ""
     return text if len(text) <= length else f"{text[:length]}…"
+
+
+def breakable(text: str) -> Markup:
+    """A host, URL or code that may break behind its dots and slashes, rather than anywhere."""
+    parts = _BREAKS.split(text)
+    return Markup("<wbr>").join(parts)
+
+
+def is_ahead(at: datetime | None) -> bool:
+    """Whether a time lies in the future by more than a moment."""
+    return at is not None and at > clock.local_now() + timedelta(seconds=2)
+
+
+def error_words(error: str | None) -> str:
+    """The first line of an error, in words where it is one of webqueue's own codes."""
+    lines = (error or "").strip().splitlines()
+    first = lines[0] if lines else ""
+    if first.startswith("cooldown_abort; auto_retry_job="):
+        return "Blocked by the server; it is repeated by itself after the cooldown."
+    if first == "cooldown_abort; auto_retry_max_reached":
+        return "Blocked by the server, and every automatic retry was used up."
+    return first
 
 
 def outside(url: str) -> str | None:

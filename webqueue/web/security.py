@@ -7,8 +7,9 @@ below makes sure that a mistake there runs nothing: no inline script or style, n
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 
-from flask import Flask, Response, g, request
+from flask import Blueprint, Flask, Response, g, request
 from flask_wtf.csrf import CSRFProtect
 
 POLICY = (
@@ -30,11 +31,18 @@ STATIC_SECONDS = 365 * 24 * 3600
 csrf = CSRFProtect()
 
 
-def init_app(app: Flask) -> None:
-    """Protect every form of `app`, and add the headers to every answer."""
+def init_app(app: Flask, *, without_forms: Iterable[Blueprint] = ()) -> None:
+    """Protect every form of `app`, and add the headers to every answer.
+
+    Args:
+        app: the application.
+        without_forms: blueprints that take no form: a change there needs a bearer token, which no browser sends by itself.
+    """
     app.config.setdefault("WTF_CSRF_TIME_LIMIT", None)  # a page left open over night must still work
     app.config.setdefault("WTF_CSRF_SSL_STRICT", False)  # the referrer is checked by the token already
     csrf.init_app(app)
+    for blueprint in without_forms:
+        csrf.exempt(blueprint)
     app.before_request(_name_request)
     app.after_request(_add_headers)
 

@@ -137,7 +137,7 @@ def tick_target(session: Session, code: str) -> bool:
         return False
     if due.next_tick_at == seen:
         return False  # its jitter has not passed yet
-    for tick, reason in _decided(target, due.ticks, now):
+    for tick, reason in _decided(target, due, now):
         if reason is None:
             reason = _overlap(session, target)  # noqa: PLW2901 - judged only for ticks that would run
         if reason is None:
@@ -150,10 +150,15 @@ def tick_target(session: Session, code: str) -> bool:
 
 @dataclass(frozen=True)
 class DueTicks:
-    """Ticks whose time has come, and the one after them (None: there is no other)."""
+    """Ticks whose time has come, and the one after them (None: there is no other).
+
+    Attributes:
+        more: the next one is due already, and is left for the next round.
+    """
 
     ticks: tuple[datetime, ...]
     next_tick_at: datetime | None
+    more: bool = False
 
 
 def due_ticks(target: Target, site: Site, now: datetime) -> DueTicks:
@@ -174,20 +179,17 @@ def due_ticks(target: Target, site: Site, now: datetime) -> DueTicks:
     if following is not None and following <= now and len(ticks) == _TICKS:
         # A long absence: what `catch_up` may still want stays for the next round.
         keep = _wanted(target)
-        ticks, following = ticks[:-keep], ticks[-keep]
+        return DueTicks(tuple(ticks[:-keep]), ticks[-keep], more=True)
     return DueTicks(tuple(ticks), following)
 
 
-def _decided(
-    target: Target, ticks: tuple[datetime, ...], now: datetime
-) -> Iterator[tuple[datetime, str | None]]:
+def _decided(target: Target, due: DueTicks, now: datetime) -> Iterator[tuple[datetime, str | None]]:
     """Each due tick with the reason for which it makes no job, None when it makes one."""
-    missed = [tick for tick in ticks if now - tick - _jitter(target, tick) > ON_TIME]
-    more_to_come = len(ticks) >= _TICKS - _wanted(target)
-    caught_up = set() if more_to_come or target.catch_up == "none" else set(missed[-_wanted(target) :])
-    if target.catch_up == "one" and len(missed) < len(ticks):
+    missed = [tick for tick in due.ticks if now - tick - _jitter(target, tick) > ON_TIME]
+    caught_up = set() if due.more or target.catch_up == "none" else set(missed[-_wanted(target) :])
+    if target.catch_up == "one" and len(missed) < len(due.ticks):
         caught_up = set()  # a tick on time follows: the missed ones are coalesced into it
-    for tick in ticks:
+    for tick in due.ticks:
         if tick not in missed or tick in caught_up:
             yield tick, None
         else:

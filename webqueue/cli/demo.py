@@ -45,42 +45,40 @@ targets:
     handler: crawl
     schedule: "* * * * *"
     note: Every minute; stops at the first page without a new notice.
-    params: &notices
-      list_url: "notices/index_{page}.html"
-      item_selector: "ul.notices a"
-      max_pages: 6
+    params: PARAMS
   - code: gazette_archive
     site: gazette
     handler: crawl
     schedule: "*/2 * * * *"
     note: Shares the gazette's host, so it waits until the other crawl is through.
-    params: *notices
+    params: PARAMS
   - code: rivers_notices
     site: rivers
     handler: crawl
     schedule: "* * * * *"
     note: Shares a key with forests_notices; both ministries are behind one firewall.
-    params: *notices
+    params: PARAMS
   - code: forests_notices
     site: forests
     handler: crawl
     schedule: "* * * * *"
-    params: *notices
+    params: PARAMS
   - code: harbour_notices
     site: harbour
     handler: crawl
     schedule: "*/2 * * * *"
     interval_sec: 0.3
     note: This server answers 429 half-way; the crawl goes on from its checkpoint after the cooldown.
-    params: *notices
+    params: PARAMS
   - code: registry_notices
     site: registry
     handler: crawl
     schedule: "*/5 * * * *"
     retry: {times: 0, wait_sec: 60}
     note: Its list lost all links in a redesign; a crawl that finds nothing is not green.
-    params: *notices
+    params: PARAMS
 """
+_PARAMS: Final = '{list_url: "notices/index_{page}.html", item_selector: "ul.notices a", max_pages: 6}'
 
 
 @click.command()
@@ -128,7 +126,7 @@ def _sites(folder: Path) -> Iterator[int]:
 
 def _fill(database: Database, sites_port: int) -> None:
     """Describe the sites, and at the first start let every target run once."""
-    text = _FILE.replace("PORT", str(sites_port))
+    text = _FILE.replace("PARAMS", _PARAMS).replace("PORT", str(sites_port))
     report = database.run(
         lambda session: config.import_file(session, text, by=_USER, now=clock.now(session), dry_run=False)
     )

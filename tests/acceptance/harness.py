@@ -1,0 +1,203 @@
+"""Real worker processes, signals, and a witness outside the database that tells what they did."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.handlers import WITNESS_VARIABLE
+from tests.helpers.waiting import wait_until
+from tests.helpers.world import World
+from webqueue.database import Database
+
+ROOT = Path(__file__).parents[2]
+# Generous: the tests of other people may have the machine as well.
+PATIENCE_SEC = 60.0
+QUICK: dict[str, float] = {
+    "poll_sec": 0.5,
+    "sweep_sec": 0.2,
+    "watch_sec": 0.1,
+    "flush_sec": 0.1,
+    "heartbeat_sec": 1.0,
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the witness."""
+
+    what: str
+    pid: int
+    at: float
+    job: str = ""
+    key: str = ""
+    page: int = 0
+
+
+@dataclass
+class Witness:
+    """The file that handlers append to; its order is the order of what happened."""
+
+    path: Path
+
+    def lines(self, what: str | None = None, **facts: Any) -> list[Line]:
+        """What was written so far, all of it or the lines that match."""
+        if not self.path.exists():
+            return []
+        found = [Line(**json.loads(line)) for line in self.path.read_text().splitlines()]
+        return [
+            line
+            for line in found
+            if (what is None or line.what == what)
+            and all(getattr(line, name) == value for name, value in facts.items())
+        ]
+
+    def wait_for(self, what: str, **facts: Any) -> Line:
+        """The first line that matches, as soon as there is one."""
+        found = wait_until(
+            lambda: self.lines(what, **facts), timeout=PATIENCE_SEC, message=f"the witness of {what} {facts}"
+        )
+        return found[0]
+
+    def note(self, what: str, pid: int) -> None:
+        """Add what the test does to a process."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"what": what, "pid": pid, "at": 0.0}) + "\n")
+
+    def overlaps(self) -> list[tuple[Line, Line]]:
+        """Starts in a key while another job of it still ran. A killed process runs nothing any more."""
+        running: dict[str, Line] = {}
+        found = []
+        for line in self.lines():
+            if line.what == "killed":
+                running = {key: started for key, started in running.items() if started.pid != line.pid}
+            elif line.what == "start":
+                if line.key in running:
+                    found.append((running[line.key], line))
+                running[line.key] = line
+            elif line.what == "end" and (line.key in running) and running[line.key].pid == line.pid:
+                del running[line.key]
+        return found
+
+
+@dataclass
+class WorkerProcess:
+    """One running worker program."""
+
+    process: subprocess.Popen[bytes]
+    worker_id: str
+    log_path: Path
+    witness: Witness
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """Its log lines; others than JSON are left out."""
+        lines = self.log_path.read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def kill(self) -> None:
+        """SIGKILL: the kernel ends it in the middle of whatever it does."""
+        self.witness.note("killed", self.pid)
+        self.process.kill()
+        self.process.wait()
+
+    def terminate(self) -> int:
+        """SIGTERM, and its exit code once it has stopped."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE_SEC)
+
+    def suspend(self) -> None:
+        """SIGSTOP: it is alive, and does nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self.process.send_signal(signal.SIGCONT)
+
+
+@dataclass
+class Arena:
+    """One database, its instance folder, worker processes on it, and the witness."""
+
+    url: str
+    instance: Path
+    world: World
+    witness: Witness
+    workers: list[WorkerProcess] = field(default_factory=list)
+
+    def start_worker(
+        self, *, threads: int = 2, timing: dict[str, float] | None = None, grace_sec: float = 5.0, **more: Any
+    ) -> WorkerProcess:
+        """A worker process that is ready for work."""
+        worker_id = secrets.token_hex(6)
+        options = {
+            "url": self.url,
+            "instance": str(more.get("instance", self.instance)),
+            "threads": threads,
+            "timing": {**QUICK, **(timing or {})},
+            "worker_id": worker_id,
+            "grace_sec": grace_sec,
+        }
+        log_path = self.instance / f"{worker_id}.log"
+        with log_path.open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tests.acceptance.worker_program", json.dumps(options)],
+                cwd=ROOT,
+                env={**os.environ, WITNESS_VARIABLE: str(self.witness.path)},
+                stderr=log,
+            )
+        worker = WorkerProcess(process, worker_id, log_path, self.witness)
+        self.workers.append(worker)
+        wait_until(
+            lambda: self.witness.lines("ready", pid=worker.pid) or process.poll() is not None,
+            timeout=PATIENCE_SEC,
+            message="a worker process to be ready",
+        )
+        assert process.poll() is None, log_path.read_text()
+        return worker
+
+    def add_target(self, code: str, *, site: str = "example", **kwargs: Any) -> None:
+        """A target that runs `tests.acceptance.handlers.steps`."""
+        self.world.add_target(
+            code, site=site, params={"function": "tests.acceptance.handlers:steps", "kwargs": kwargs}
+        )
+
+    def wait_for_end(self, job_id: str) -> Any:
+        """The job, once it has its final status."""
+        return wait_until(
+            lambda: job if (job := self.world.job(job_id)).finished_at is not None else None,
+            timeout=PATIENCE_SEC,
+            message=f"job {job_id} to end",
+        )
+
+    def end_workers(self) -> None:
+        """Kill what is left."""
+        for worker in self.workers:
+            if worker.process.poll() is None:
+                worker.process.kill()
+            worker.process.wait()
+
+
+@contextmanager
+def arena_of(url: str, instance: Path, open_database: Callable[[], Database]) -> Iterator[Arena]:
+    """An arena with the site "example"; its processes are killed at the end."""
+    world = World(open_database())
+    world.add_site()
+    arena = Arena(url, instance, world, Witness(instance / "witness.jsonl"))
+    try:
+        yield arena
+    finally:
+        arena.end_workers()

@@ -102,8 +102,8 @@ class _Runner(Generic[M]):
 
     def run(self, limit: int) -> RunCounts:
         counts = Counter(repaired=self._repair())
-        for identity, due in self._due(limit):
-            counts.update(self._run_row(identity, due))
+        for identity in self._due(limit):
+            counts.update(self._run_row(identity))
         return RunCounts(**counts)
 
     def _repair(self) -> int:
@@ -126,17 +126,17 @@ class _Runner(Generic[M]):
         log.warning("unfinished queue rows without a due time repaired", model=model.__name__, rows=repaired)
         return repaired
 
-    def _due(self, limit: int) -> list[tuple[Identity, datetime]]:
+    def _due(self, limit: int) -> list[Identity]:
         model = self.model
         query = model.get_queue().where(model.status.in_((*model.RUNNABLE_STATES, *model.FINAL_STATES)))
-        keys = query.limit(limit).with_only_columns(model.retry_at, *mapper_of(model).primary_key)
+        keys = query.limit(limit).with_only_columns(*mapper_of(model).primary_key)
         with self.database.reading() as session:
-            return [(tuple(row[1:]), row[0]) for row in session.execute(keys)]
+            return [tuple(row) for row in session.execute(keys)]
 
-    def _run_row(self, identity: Identity, due: datetime) -> list[str]:
+    def _run_row(self, identity: Identity) -> list[str]:
         """Do what a due row needs; the names of the counts that it adds to."""
         sent = clock.boot_seconds()
-        row = self.database.run(lambda session: self._claim(session, identity, due))
+        row = self.database.run(lambda session: self._claim(session, identity))
         if row is None:
             return ["lost"]
         lease = Lease(
@@ -158,9 +158,9 @@ class _Runner(Generic[M]):
             return ["failed"]
         return self._handle(row, lease)
 
-    def _claim(self, session: Session, identity: Identity, due: datetime) -> M | None:
+    def _claim(self, session: Session, identity: Identity) -> M | None:
         row = session.get(self.model, identity)
-        if row is None or row.retry_at != due or not self.model.claim_for_worker(row, self.lock_seconds):
+        if row is None or not self.model.claim_for_worker(row, self.lock_seconds):
             return None
         # The claim locked the row, so that what is read now stays so; it may have changed since it was loaded.
         session.refresh(row)
@@ -202,7 +202,7 @@ class _Runner(Generic[M]):
         if written is None:
             return ["lost"]
         if final and self.cleanup is not None and written["retry_at"] is not None:
-            return [outcome, *self._run_row(identity_of(row), written["retry_at"])]
+            return [outcome, *self._run_row(identity_of(row))]
         return [outcome]
 
     def _write(

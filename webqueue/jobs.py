@@ -29,7 +29,14 @@ from webqueue.job_verbs.running import (
     stop_requests,
 )
 from webqueue.job_verbs.settling import settle
-from webqueue.job_verbs.submitting import lock_key_of_target, lock_keys_of_targets, retry, skip_tick, submit
+from webqueue.job_verbs.submitting import (
+    lock_key_of_target,
+    lock_keys_of_targets,
+    retry,
+    skip_tick,
+    skip_ticks,
+    submit,
+)
 from webqueue.job_verbs.types import (
     LEASE_SECONDS,
     MAX_EXTENSIONS,
@@ -78,6 +85,7 @@ __all__ = [
     "retry",
     "settle",
     "skip_tick",
+    "skip_ticks",
     "stop_requests",
     "submit",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,8 +20,10 @@ from sqlalchemy import literal_column, select, update
 from sqlalchemy.orm import Session
 
 from webqueue import clock, cron, jobs, logs, processes
+from webqueue.config.ticks import restart_ticks
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError, WebqueueError
+from webqueue.loops import Loop
 from webqueue.models import Job, JobSource, JobStatus, Site, Target
 from webqueue.settings import Settings
 
@@ -28,6 +31,10 @@ log = logs.get(__name__)
 
 ROUND_SEC: Final = 1
 HEARTBEAT_SEC: Final = 15
+# Without a round for so long the ticker is woken: see `Scheduler._watch`.
+SILENCE_SEC: Final = 5.0
+# A round that hangs in the database must not keep the process from ending.
+STOP_SEC: Final = 5.0
 # A tick that is late by less was not missed: a restart, or a slow round, lay between.
 ON_TIME: Final = timedelta(seconds=60)
 # Targets of one round, and ticks of one transaction: transactions stay short after a long absence.
@@ -52,29 +59,64 @@ class Scheduler:
             timezone=UTC, job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         )
         self._problem: str | None = None
+        self._last_round = 0.0
+        self._watch_loop = Loop("scheduler watch", self._watch)
 
     @property
     def problems(self) -> list[str]:
         """What fails at present, in words; empty when everything works."""
-        return [] if self._problem is None else [self._problem]
+        return [problem for problem in (self._problem, self._watch_loop.problem) if problem is not None]
 
     def start(self) -> None:
         """Begin to tick."""
-        self._ticker.add_job(self._round, "interval", seconds=ROUND_SEC, next_run_time=datetime.now(UTC))
-        self._ticker.add_job(self._beat, "interval", seconds=HEARTBEAT_SEC, next_run_time=datetime.now(UTC))
+        self._last_round = clock.boot_seconds()
+        now = datetime.now(UTC)
+        self._ticker.add_job(self._round, "interval", seconds=ROUND_SEC, next_run_time=now, id="round")
+        self._ticker.add_job(self._beat, "interval", seconds=HEARTBEAT_SEC, next_run_time=now, id="beat")
+        self._ticker.add_job(self._mend, "date", run_date=now, id="mend")
         self._ticker.start()
+        self._watch_loop.start()
         log.info("scheduler started", scheduler=self.id)
 
     def stop(self) -> None:
-        """Let the round under way end, and begin no other."""
-        self._ticker.shutdown(wait=True)
+        """Let the round under way end, for up to 5 s, and begin no other."""
+        self._watch_loop.stop()
+        if not self._ticker.running:
+            return
+        # APScheduler waits for its threads without a limit; a database that hangs must not hold the end up.
+        ending = threading.Thread(target=self._ticker.shutdown, name="scheduler-shutdown", daemon=True)
+        ending.start()
+        ending.join(STOP_SEC)
+        if ending.is_alive():
+            log.error("scheduler still in a round; it is left to its own", scheduler=self.id)
+            return
         try:
-            self._database.run(lambda session: processes.leave(session, self.id))
+            self._database.run(lambda session: processes.leave(session, self.id), attempts=2)
         except Exception:  # the process ends all the same, and its heartbeat with it
             log.exception("scheduler could not sign off", scheduler=self.id)
 
+    def _watch(self) -> float:
+        """Wake the ticker when the clock was set back.
+
+        APScheduler reckons its next round on the wall clock: set back by an hour, it would sleep for that hour.
+        """
+        if clock.boot_seconds() - self._last_round > SILENCE_SEC:
+            log.warning("no round for a while; was the clock set back?", scheduler=self.id)
+            now = datetime.now(UTC)
+            for job_id in ("round", "beat"):
+                self._ticker.modify_job(job_id, next_run_time=now)
+        return SILENCE_SEC / 2
+
+    def _mend(self) -> None:
+        """Give schedules that could not be read another try: the timezone may be known by now."""
+        try:
+            self._database.run(mend_schedules)
+        except Exception:
+            log.exception("schedules with an error could not be looked at", scheduler=self.id)
+
     def _round(self) -> None:
         """One look for due ticks; a round that fails is logged, and the next one tries again."""
+        self._last_round = clock.boot_seconds()
         try:
             tick_all(self._database)
         except Exception as error:
@@ -133,19 +175,46 @@ def tick_target(session: Session, code: str) -> bool:
     except InvalidInputError as error:
         # A timezone may vanish with an update of its data. This target shows it, the others go on.
         log.warning("schedule cannot be read", target=code, error=str(error))
-        _advance(session, code, seen, None, str(error))
+        _advance(session, target, seen, None, str(error))
         return False
     if due.next_tick_at == seen:
         return False  # its jitter has not passed yet
+    # Under the key's lock what overlaps stands still; and another scheduler that was here first is seen now.
+    ticks_from = target.ticks_from
+    target, _key = jobs.lock_key_of_target(session, code)
+    if (target.next_tick_at, target.ticks_from) != (seen, ticks_from):
+        raise _OvertakenError
+    skipped: dict[datetime, str] = {}
     for tick, reason in _decided(target, due, now):
         if reason is None:
             reason = _overlap(session, target)  # noqa: PLW2901 - judged only for ticks that would run
-        if reason is None:
-            jobs.submit(session, code, source=JobSource.SCHEDULE, by="schedule", tick=tick)
-        else:
-            jobs.skip_tick(session, code, tick, reason)
-    _advance(session, code, seen, due.next_tick_at, None)
+        if reason is not None:
+            skipped[tick] = reason
+            continue
+        jobs.skip_ticks(session, code, skipped)  # first, so that the rows stand in the order of their ticks
+        skipped = {}
+        jobs.submit(session, code, source=JobSource.SCHEDULE, by="schedule", tick=tick)
+    jobs.skip_ticks(session, code, skipped)
+    _advance(session, target, seen, due.next_tick_at, None)
     return True
+
+
+def mend_schedules(session: Session) -> None:
+    """Work out the next tick of every target whose schedule could not be read before; it counts from now."""
+    now = clock.now(session)
+    broken = select(Target).where(
+        Target.schedule_error.is_not(None),
+        Target.next_tick_at.is_(None),
+        Target.enabled.is_(True),
+        Target.paused_at.is_(None),
+    )
+    for target in session.scalars(broken.order_by(Target.code).with_for_update(key_share=True)).all():
+        try:
+            restart_ticks(target, session.get_one(Site, target.site_code), now)
+        except InvalidInputError as error:
+            target.schedule_error = str(error)
+        else:
+            log.info("schedule can be read again", target=target.code)
 
 
 @dataclass(frozen=True)
@@ -231,11 +300,17 @@ def _jitter(target: Target, tick: datetime) -> timedelta:
 
 
 def _advance(
-    session: Session, code: str, seen: datetime, following: datetime | None, error: str | None
+    session: Session, target: Target, seen: datetime, following: datetime | None, error: str | None
 ) -> None:
     changed = session.execute(
         update(Target)
-        .where(Target.code == code, Target.next_tick_at == seen, Target.paused_at.is_(None))
+        .where(
+            Target.code == target.code,
+            Target.next_tick_at == seen,
+            Target.paused_at.is_(None),
+            # Every edit of a schedule sets it: `following` was worked out for the schedule that still holds.
+            Target.ticks_from.is_not_distinct_from(target.ticks_from),
+        )
         .values(next_tick_at=following, schedule_error=error)
         .returning(Target.code)
         .execution_options(synchronize_session=False)

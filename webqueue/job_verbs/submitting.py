@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -88,11 +88,27 @@ def retry(session: Session, job_id: str, *, by: str) -> Submitted:
 
 def skip_tick(session: Session, target_code: str, tick: datetime, reason: str) -> str | None:
     """Leave a visible `skipped` row for a tick that made no job (P7); None when the tick has a row already."""
+    added = skip_ticks(session, target_code, {tick: reason})
+    return added[0] if added else None
+
+
+def skip_ticks(session: Session, target_code: str, reasons: Mapping[datetime, str]) -> list[str]:
+    """`skip_tick` for many ticks, under one lock.
+
+    Args:
+        reasons: by tick; the rows get their numbers in this order.
+
+    Returns:
+        The ids of the rows that were added; a tick that has a row already keeps it.
+    """
+    if not reasons:
+        return []
     target, key = lock_key_of_target(session, target_code)
-    job = add_job(
-        session, target, key.key, source=JobSource.SCHEDULE, by="schedule", tick=tick, skipped=reason
-    )
-    return None if job is None else job.id
+    added = [
+        add_job(session, target, key.key, source=JobSource.SCHEDULE, by="schedule", tick=tick, skipped=reason)
+        for tick, reason in reasons.items()
+    ]
+    return [job.id for job in added if job is not None]
 
 
 def find_job(session: Session, job_id: str) -> Job:

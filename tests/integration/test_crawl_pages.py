@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,9 +48,9 @@ class Reencoded(StaticSite):
 
 
 @pytest.fixture
-def crawled_database(database: Database) -> Iterator[Database]:
+def crawled_database(database: Database) -> Database:
     add_target(database)
-    yield database
+    return database
 
 
 def texts(database: Database) -> dict[str, tuple[str, str]]:
@@ -119,14 +118,14 @@ def test_the_same_text_in_whatever_encoding(
         assert HAN.search(title), name
 
 
-def test_a_hundred_pages_of_the_python_manual(crawled_database: Database) -> None:
-    site = StaticSite(documentation("python3.11-doc"), limit=100)
+def test_forty_pages_of_the_python_manual(crawled_database: Database) -> None:
+    site = StaticSite(documentation("python3.11-doc"), limit=40)
     with Server(site) as server:
         outcome, context = CrawlBench(crawled_database, server.url, STATIC).run()
         again, second = CrawlBench(crawled_database, server.url, STATIC).run(chain=context)
     assert isinstance(outcome, Done)
-    assert (outcome.result["new"], outcome.result["pages"]) == (100, 6)
-    assert again.result["in_chain"] == 100
+    assert (outcome.result["new"], outcome.result["pages"]) == (40, 3)
+    assert again.result["in_chain"] == 40
     assert [path for path in second.fetched if not path.startswith("/list")] == []
     with crawled_database.reading() as session:
         for row in session.execute(select(Document.url, Document.title, Document.text)):
@@ -172,7 +171,8 @@ def test_hostile_pages_are_read_as_well_as_they_can_be(crawled_database: Databas
     found = texts(crawled_database)
     for name in ("ok", "unknown", "none", "contradiction", "bom"):
         assert found[name][0] == "Café at the harbour"
-        assert found[name][1] in ARTICLE
+        assert all(line in ARTICLE for line in found[name][1].splitlines())
+        assert "its naïve façade" in found[name][1]
     assert found["gb2312"][0] == "朱镕基与㐂寿司"
     assert "镕、㐂、𠮷" in found["gb2312"][1]
     assert CHINESE.count(found["gb2312"][0]) == 2

@@ -16,8 +16,9 @@ from webqueue.handlers.crawl.urls import is_root, is_same_host, join
 log = logs.get(__name__)
 
 _LONGEST_TITLE: Final = 500
-# The time that trafilatura takes grows with the page; one beyond this is a table or a log, not an article.
-_LONGEST_FOR_TRAFILATURA: Final = 3_000_000
+# trafilatura takes about 5 s for a million characters, and cannot be stopped meanwhile, although a cancelled crawl has to
+# stop within 2 s. A page beyond this is an index or a log, not an article.
+_LONGEST_FOR_TRAFILATURA: Final = 300_000
 _NOT_TEXT: Final = ["script", "style", "noscript", "template", "svg", "iframe", "nav", "head"]
 _BLOCKS: Final = frozenset(
     (
@@ -103,11 +104,13 @@ class Extractor:
         return replace(article, hashed_text=self._extract(without, without.html or "", page.url).text)
 
     def _extract(self, tree: LexborHTMLParser, html: str, url: str) -> Article:
-        title = _text_of(tree, self._title_selector, one_line)
+        title = _text_of(tree, self._title_selector, _clean_title)
         text = _text_of(tree, self._content_selector, _tidy)
         missed = self._content_selector is not None and not text
         published = dates.published_at(tree, self._timezone)
-        if not text or not title or published is None:
+        if (
+            not text or not title
+        ):  # a date alone is not worth the time, and trafilatura's is often that of something else
             found = _by_trafilatura(html, url)
             title = title or _clean_title(found.title) or _own_title(tree)
             text = text or _tidy(found.text) or _whole_text(tree)

@@ -9,6 +9,7 @@ from typing import Final
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webqueue.handlers.crawl.encodings import decode
+from webqueue.handlers.crawl.nesting import tamed
 from webqueue.handlers.crawl.urls import join
 from webqueue.handlers.protocol import Response
 
@@ -33,9 +34,9 @@ class Page:
     def __init__(self, response: Response) -> None:
         self.response = response
         decoded = decode(response.body, response.headers.get("content-type"))
-        self.text = decoded.text
+        self.text = tamed(decoded.text)
         self.encoding = decoded.encoding
-        self.tree = LexborHTMLParser(decoded.text)
+        self.tree = LexborHTMLParser(self.text)
         self.base = self._base()
 
     @property

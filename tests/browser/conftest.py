@@ -11,7 +11,10 @@ from typing import Literal, Protocol
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
 
+from tests.helpers.admin import Admin, running_admin
 from tests.helpers.requirements import lacking
+from webqueue.database import Database
+from webqueue.settings import Settings
 
 Theme = Literal["light", "dark"]
 
@@ -27,6 +30,19 @@ class BrowserPage(Protocol):
             theme: what the browser says that the person prefers.
             javascript: False switches it off, as some people do.
         """
+
+
+@pytest.fixture
+def engine_name() -> str:
+    """The pages are the same on both databases; what they read is tested on both elsewhere."""
+    return "sqlite"
+
+
+@pytest.fixture
+def admin(settings: Settings, database: Database) -> Iterator[Admin]:
+    """A running admin with an empty database."""
+    with running_admin(settings, database) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -191,6 +192,7 @@ def outside(url: str) -> str | None:
     return url if parts.scheme in {"http", "https"} and parts.netloc else None
 
 
+@lru_cache(maxsize=1024)
 def schedule_words(expression: str | None, timezone: str) -> str:
     """A schedule in words."""
     if not expression:

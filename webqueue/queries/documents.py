@@ -161,3 +161,9 @@ def _row(document: Document) -> DocumentRow:
         content_type=document.content_type,
         job=document.last_job_id,
     )
+
+
+def document_texts(session: Session, document_ids: Sequence[int]) -> dict[int, str]:
+    """The present texts of a few documents, by id."""
+    rows = session.execute(select(Document.id, Document.text).where(Document.id.in_(document_ids)))
+    return {number: text for number, text in rows}  # noqa: C416 - rows are no plain tuples

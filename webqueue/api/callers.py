@@ -1,0 +1,83 @@
+"""Who asks: the holder of a bearer token, or, for reading, whoever is logged in to the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from flask import request
+from sqlalchemy.exc import DBAPIError
+
+from webqueue import access, clock, logs
+from webqueue.access import Action
+from webqueue.api.problems import ForbiddenError, UnauthorizedError
+from webqueue.database import Database
+
+log = logs.get(__name__)
+
+_LONGEST_TOKEN: Final = 200
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whoever asks: `name` as the audit log has it."""
+
+    name: str
+    role: str
+
+
+LoggedIn = Callable[[], Caller | None]
+
+
+def find_caller(database: Database, logged_in: LoggedIn | None) -> Caller:
+    """Who asks.
+
+    A browser sends its session along with every request, also with one that another site's page made. Such a request
+    carries no form token here, so a session may only read; what changes something needs a bearer token.
+
+    Raises:
+        UnauthorizedError: nobody that is known.
+    """
+    header = request.headers.get("Authorization")
+    if header is not None:
+        return _bearer(database, header)
+    caller = logged_in() if logged_in is not None and request.method in {"GET", "HEAD"} else None
+    if caller is None:
+        raise UnauthorizedError(
+            "Send a token: Authorization: Bearer wq_… (webqueue token add NAME --role ROLE makes one).",
+            challenge='Bearer realm="webqueue"',
+        )
+    return caller
+
+
+def require(caller: Caller, action: Action) -> None:
+    """Raises ForbiddenError unless the caller's role allows `action`."""
+    if not access.allows(caller.role, action):
+        raise ForbiddenError(f"The role {caller.role} may not {action}.")
+
+
+def _bearer(database: Database, header: str) -> Caller:
+    scheme, _, token = header.partition(" ")
+    token = token.strip()
+    if scheme.lower() == "bearer" and token.isascii() and 0 < len(token) <= _LONGEST_TOKEN:
+        with database.reading() as session:
+            now = clock.now(session)
+            bearer = access.bearer_of(session, token, now)
+        if bearer is not None:
+            if bearer.use_is_due:
+                _note_use(database, bearer)
+            return Caller(f"token:{bearer.name}", bearer.role)
+    # RFC 6750 section 3.1
+    raise UnauthorizedError(
+        "The token is unknown, revoked or expired.",
+        challenge='Bearer realm="webqueue", error="invalid_token"',
+    )
+
+
+def _note_use(database: Database, bearer: access.Bearer) -> None:
+    try:
+        database.run(lambda session: access.note_use(session, bearer.token_id, clock.now(session)))
+    except DBAPIError as error:
+        # A disk that is full must not keep anybody from looking at why.
+        log.warning("use of a token not noted", token=bearer.name, error=str(error.orig))

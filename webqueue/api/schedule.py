@@ -1,0 +1,112 @@
+"""When targets tick: of a schedule that is being written, and of all that are."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+from flask import Response
+
+from webqueue import clock, cron
+from webqueue.access import Action
+from webqueue.api import shapes
+from webqueue.api.asked import Query
+from webqueue.api.problems import field_problem, json_response
+from webqueue.api.routes import Asked, Route
+from webqueue.config.values import is_code
+from webqueue.errors import InvalidInputError, Problem
+from webqueue.queries.ticking import TickingTarget, ticking_targets
+
+_LONGEST_SPAN = timedelta(days=62)
+_DEFAULT_SPAN = timedelta(days=1)
+_LIMIT = 200
+_MAX_LIMIT = 1000
+_NAMES = {"schedule": "cron", "timezone": "tz"}
+
+
+@dataclass(frozen=True, order=True)
+class _Tick:
+    at: datetime
+    target: str
+    site: str
+    rate_key: str
+
+
+def preview(ask: Asked) -> Response:
+    query = Query("cron", "tz", "after", "count")
+    expression, zone = query.text("cron"), query.text("tz") or "UTC"
+    after, count = query.moment("after"), query.whole("count", 5, 1, 100)
+    query.done()
+    if expression is None:
+        raise field_problem("cron", "is missing")
+    if after is None:
+        with ask.database.reading() as session:
+            after = clock.now(session)
+    try:
+        schedule = cron.parse(expression, zone)
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            [Problem(_NAMES.get(one.field, one.field), one.message) for one in error.problems]
+        ) from None
+    return json_response(
+        {
+            "words": schedule.words(),
+            "next": [shapes.moment(tick) for tick in schedule.next_times(after, count)],
+            "notes": schedule.dst_notes(after),
+        }
+    )
+
+
+def list_ticks(ask: Asked) -> Response:
+    query = Query("from", "to", "cursor", "limit")
+    start, end, cursor = query.moment("from"), query.moment("to"), query.cursor()
+    limit = query.whole("limit", _LIMIT, 1, _MAX_LIMIT)
+    query.done()
+    with ask.database.reading() as session:
+        start = start or clock.now(session)
+        end = end or start + _DEFAULT_SPAN
+        if not start < end <= start + _LONGEST_SPAN:
+            raise field_problem("to", f"must be later than from, by at most {_LONGEST_SPAN.days} days")
+        targets = ticking_targets(session)
+    seen = _seen(cursor)
+    begin = start if seen is None else max(start, seen[0])
+    ticks = heapq.merge(*(_ticks(target, begin, end) for target in targets))
+    unseen = (tick for tick in ticks if seen is None or (tick.at, tick.target) > seen)
+    found = list(islice(unseen, limit + 1))
+    more = len(found) > limit
+    items = [
+        {"at": shapes.moment(tick.at), "target": tick.target, "site": tick.site, "rate_key": tick.rate_key}
+        for tick in found[:limit]
+    ]
+    last = found[limit - 1] if more else None
+    return json_response(
+        shapes.listing(items, None if last is None else f"{int(last.at.timestamp())} {last.target}")
+    )
+
+
+ROUTES = (
+    Route("GET", "/schedule", Action.READ, list_ticks),
+    Route("GET", "/schedule/preview", Action.READ, preview),
+)
+
+
+def _ticks(target: TickingTarget, start: datetime, end: datetime) -> Iterator[_Tick]:
+    """The ticks of one target from `start` on, before `end`, worked out as they are asked for."""
+    schedule = cron.parse(target.schedule, target.timezone)
+    at = max(start, target.start_at or start) - timedelta(microseconds=1)
+    until = min(end, target.end_at + timedelta(microseconds=1)) if target.end_at else end
+    while (at := schedule.next_after(at)) < until:
+        yield _Tick(at, target.code, target.site, target.rate_key)
+
+
+def _seen(cursor: str | None) -> tuple[datetime, str] | None:
+    if cursor is None:
+        return None
+    seconds, _, code = cursor.partition(" ")
+    if re.fullmatch(r"[0-9]{1,11}", seconds, re.ASCII) is None or not is_code(code):
+        raise field_problem("cursor", "is no cursor; send the next_cursor of the last answer")
+    return datetime.fromtimestamp(int(seconds), UTC), code

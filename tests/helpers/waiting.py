@@ -11,13 +11,16 @@ T = TypeVar("T")
 INTERVAL_SEC = 0.01
 
 
-def wait_until(condition: Callable[[], T], *, timeout: float = 10.0, message: str = "") -> T:
+def wait_until(
+    condition: Callable[[], T], *, timeout: float = 10.0, message: str = "", every: float = INTERVAL_SEC
+) -> T:
     """Ask `condition` every 10 ms until its answer is true, and return that answer.
 
     Args:
         condition: called at least once, and once more after the deadline.
         timeout: seconds.
         message: what was waited for, for the error.
+        every: seconds between two questions, where asking costs something.
 
     Raises:
         AssertionError: it did not become true in time.
@@ -31,4 +34,4 @@ def wait_until(condition: Callable[[], T], *, timeout: float = 10.0, message: st
         if late:
             what = message or getattr(condition, "__name__", "the condition")
             raise AssertionError(f"Waited {timeout:g} s in vain: {what} (last answer: {value!r})")
-        time.sleep(INTERVAL_SEC)
+        time.sleep(every)

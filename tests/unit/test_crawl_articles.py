@@ -48,6 +48,28 @@ class TestText:
         assert article.text == "The harbour is open again after long repairs, and the boats are back."
         assert not article.missed
 
+    def test_the_mark_of_a_link_to_the_heading_is_no_part_of_a_title(self) -> None:
+        html = '<h1>Glossary<a href="#glossary">¶</a></h1><p>text'
+        assert extract(html, title="h1", content="p").title == "Glossary"
+
+    def test_the_first_of_several_titles_is_the_title(self) -> None:
+        assert extract("<h1> </h1><h1>One</h1><p>text<h1>Two</h1>", title="h1", content="p").title == "One"
+
+    def test_what_the_selectors_find_is_not_looked_for_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Trafilatura takes seconds for a large page, during which a cancelled crawl could not stop."""
+        monkeypatch.setattr("trafilatura.bare_extraction", lambda *_, **__: pytest.fail("it was asked"))
+        article = extract(BODY, title="h1", content="div.text")
+        assert (article.title, article.published_at) == ("The harbour opens", None)
+
+    def test_a_page_too_large_for_an_article_is_taken_as_it_stands(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("trafilatura.bare_extraction", lambda *_, **__: pytest.fail("it was asked"))
+        row = "<tr><td>a row of the index</td></tr>"
+        article = extract(f"<title>Index</title><table>{row * 20_000}</table>")
+        assert article.title == "Index"
+        assert article.text.count("a row of the index") == 20_000
+
     def test_every_match_of_the_content_selector_and_one_line_a_block(self) -> None:
         article = extract("<h1>t</h1><div>a<br>b<p>c <b>d</b></p></div><div>e</div>", content="div")
         assert article.text == "a\nb\nc d\ne"

@@ -16,9 +16,9 @@ from webqueue.handlers.crawl.urls import is_root, is_same_host, join
 log = logs.get(__name__)
 
 _LONGEST_TITLE: Final = 500
-# trafilatura takes about 5 s for a million characters, and cannot be stopped meanwhile, although a cancelled crawl has to
-# stop within 2 s. A page beyond this is an index or a log, not an article.
-_LONGEST_FOR_TRAFILATURA: Final = 300_000
+# trafilatura takes 2 to 5 s for a million characters, and cannot be stopped meanwhile, although a cancelled crawl
+# has to stop within 2 s. A page beyond this is an index or a log, not an article.
+_LONGEST_FOR_TRAFILATURA: Final = 500_000
 _NOT_TEXT: Final = ["script", "style", "noscript", "template", "svg", "iframe", "nav", "head"]
 _BLOCKS: Final = frozenset(
     (
@@ -104,8 +104,8 @@ class Extractor:
         return replace(article, hashed_text=self._extract(without, without.html or "", page.url).text)
 
     def _extract(self, tree: LexborHTMLParser, html: str, url: str) -> Article:
-        title = _text_of(tree, self._title_selector, _clean_title)
-        text = _text_of(tree, self._content_selector, _tidy)
+        title = _title_of(tree, self._title_selector)
+        text = _text_of(tree, self._content_selector)
         missed = self._content_selector is not None and not text
         published = dates.published_at(tree, self._timezone)
         if (
@@ -184,11 +184,19 @@ def _by_trafilatura(html: str, url: str) -> _Found:
     return _Found(found.title or "", found.text or "", found.date or "")
 
 
-def _text_of(tree: LexborHTMLParser, selector: str | None, tidy: Any) -> str:
+def _title_of(tree: LexborHTMLParser, selector: str | None) -> str:
+    """The first text that `selector` matches; some pages have more than one `h1`, and one title all the same."""
+    if selector is None:
+        return ""
+    titles = (_clean_title(_lines(node)) for node in tree.css(selector))
+    return next((title for title in titles if title), "")
+
+
+def _text_of(tree: LexborHTMLParser, selector: str | None) -> str:
     """The text of everything that `selector` matches, "" when it is not set or matches nothing."""
     if selector is None:
         return ""
-    return str(tidy("\n".join(_lines(node) for node in tree.css(selector))))
+    return _tidy("\n".join(_lines(node) for node in tree.css(selector)))
 
 
 def _own_title(tree: LexborHTMLParser) -> str:

@@ -206,9 +206,11 @@ def _start(claim: _Round, key: RateKey, head: Head, site: Site) -> Claimed | Non
             started = jobs_sql.start_job(
                 session, head.seq, token=token, worker_id=claim.worker_id, until=until, now=claim.now
             )
-    except IntegrityError:
+    except IntegrityError as error:
         # The unique index knows of a running job that this transaction cannot see: never start a second one.
-        log.exception("key violates P1 and is put off", rate_key=key.key, worker=claim.worker_id)
+        log.error(  # noqa: TRY400 - where it was raised tells nothing, and the key is locked meanwhile
+            "key violates P1 and is put off", rate_key=key.key, worker=claim.worker_id, error=str(error.orig)
+        )
         key.retry_at = claim.now + _PUT_OFF
         return None
     if not started:

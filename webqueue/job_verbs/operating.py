@@ -81,6 +81,7 @@ def move_to_front(session: Session, job_id: str, *, by: str) -> None:
         session, job, {"due_at": due, "retry_at": due, "moved_to_front_at": now, "modified_at": now}
     )
     session.add(JobLog(job_seq=job.seq, at=now, level="info", message=f"moved to the front by {by}"))
+    key.modified_at = now  # pages look whether a key has changed, and a leased one would not show it
     settle(session, key, now)
 
 

@@ -28,7 +28,9 @@ def beat(session: Session, process_id: str, *, role: str, threads: int = 0) -> N
     now = clock.now(session)
     row = session.get(Process, process_id)
     if row is None:
-        row = Process(id=process_id, role=role, hostname=socket.gethostname(), pid=os.getpid(), started_at=now)
+        row = Process(
+            id=process_id, role=role, hostname=socket.gethostname(), pid=os.getpid(), started_at=now
+        )
         session.add(row)
     row.threads = threads
     row.heartbeat_at = now

@@ -461,6 +461,8 @@ def test_which_key_has_this_url(client: ApiClient) -> None:
     }
     assert client.get("rate-keys/resolve?url=http://own.example/y")["rate_key"] == "firewall"
     assert client.get("rate-keys/resolve?url=http://new.example/")["rate_key"] == "new.example"
+    shared = client.get("rate-keys/resolve?url=http://x.gd.gov.cn:8080/&adapter=gkmlpt")
+    assert shared["rate_key"] == "gd_gkmlpt_shared"  # of the group that is shipped
     for url in ("", "www.gd.gov.cn/x", "http://[::1", "http://example.com:99999/"):
         assert problem(client.call("GET", f"rate-keys/resolve?url={url}"), 422)["errors"][0]["field"] == "url"
 

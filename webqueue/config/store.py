@@ -88,14 +88,15 @@ class Store:
         write_site(row, spec, self._now)
         self._session.flush()
         self._audit(change, before, after)
+        if change.what is What.CREATED or _KEYING & set(change.fields):
+            # Also gives a new site's key its row, so that it can be paused before its first job.
+            jobs.rekey_site(self._session, spec.code)
+        # After the keys: a scheduler locks a key first and its target then.
         if "timezone" in change.fields:
             for target in self._session.scalars(
                 select(Target).where(Target.site_code == spec.code, Target.timezone.is_(None))
             ):
                 restart_ticks(target, row, self._now)
-        if change.what is What.CREATED or _KEYING & set(change.fields):
-            # Also gives a new site's key its row, so that it can be paused before its first job.
-            jobs.rekey_site(self._session, spec.code)
         return change
 
     def target(self, spec: TargetSpec) -> Change:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from sqlalchemy.exc import DataError, IntegrityError, OperationalError, StatementError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from webqueue import clock
 from webqueue.errors import LeaseLostError, NotBuiltError
@@ -13,6 +15,7 @@ from webqueue.jobs import Claimed, Lease
 from webqueue.models import Target
 from webqueue.outcomes import Blocked, Cancelled, Done, Failed, Outcome, OutOfTime
 from webqueue.worker.endings import HandBack, Nothing, ending_of, outcome_of
+from webqueue.worker.refusals import is_refused
 from webqueue.worker.runs import Run, Stop
 
 DONE, FAILED, BLOCKED, CANCELLED = Done({"n": 1}), Failed("no"), Blocked("429"), Cancelled({"n": 1})
@@ -105,3 +108,19 @@ def test_exceptions_become_outcomes() -> None:
     assert isinstance(failed, Failed)
     assert failed.error == "KeyError: 'x'"
     assert failed.result["traceback"].startswith("Traceback")
+
+
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        (DataError("INSERT", {}, Exception("out of range")), True),
+        (IntegrityError("INSERT", {}, Exception("no such key")), True),
+        (StatementError("cannot be bound", "INSERT", {}, TypeError("a time without a zone")), True),
+        (OverflowError("int too large"), True),
+        (OperationalError("INSERT", {}, Exception("the disk is full")), False),
+        (PoolTimeoutError("no connection to be had"), False),
+        (OSError("no route to host"), False),
+    ],
+)
+def test_what_is_refused_is_told_from_what_may_pass(error: Exception, refused: bool) -> None:
+    assert is_refused(error) is refused

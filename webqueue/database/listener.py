@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any, Final
@@ -49,10 +50,13 @@ class Listener:
 
     def start(self) -> None:
         """Begin to listen."""
+        self._ear.open()
         self._loop.start()
 
     def stop(self) -> None:
         """Stop listening, and close what it was done with."""
+        if not self._loop.running:
+            return
         self._loop.stop()
         if self._loop.join(5):
             self._ear.close()
@@ -65,6 +69,9 @@ class _NotificationEar:
         self._database = database
         self._announce = announce
         self._connection: Any = None
+
+    def open(self) -> None:
+        """Nothing to do: the connection is made by the loop, which tries again when the server is away."""
 
     def listen(self) -> float:
         if self._connection is None:
@@ -106,9 +113,19 @@ class _SocketEar:
         self._database = database
         self._name = name
         self._announce = announce
+        self._receiver: socket.socket | None = None
+        self._stop_reader = self._stop_writer = -1
+        self._connection: Any = None
+        self._seen = 0
+
+    def open(self) -> None:
         self._stop_reader, self._stop_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._receiver = database.sockets.listen(name) if database.sockets is not None else None
-        self._connection = open_connection(database, check_same_thread=False, isolation_level=None)
+        assert self._database.sockets is not None, "a SQLite database has sockets"
+        try:
+            self._receiver = self._database.sockets.listen(self._name)
+        except OSError as error:
+            log.warning("no wake-up socket", folder=str(self._database.sockets.folder), error=str(error))
+        self._connection = open_connection(self._database, check_same_thread=False, isolation_level=None)
         self._seen = self._data_version()
 
     def listen(self) -> float:

@@ -173,7 +173,7 @@ def _equal_job(session: Session, target_code: str, *, force: bool, from_page: in
             # One that is being cancelled will not do the work that is asked for now.
             Job.stop_requested.is_(False),
         )
-        .order_by(Job.seq)
+        # No order: with one, PostgreSQL may read and sort all open jobs of a target to find its first.
         .limit(1)
     ).first()
 

@@ -1,0 +1,1 @@
+"""Chaos: real processes under faults at random moments, judged by what they wrote outside the database."""

@@ -44,12 +44,14 @@ class Blocked:
         reason: what was met, e.g. `HTTP 429 from www.example.org`.
         retry_after: seconds that the server asked for, None when it did not say.
         checkpoint: where the retry resumes; None means the last one that was committed.
+        rate_key: of the host that answered so, where a redirect led to another key than the job's: it is charged too.
     """
 
     reason: str
     retry_after: int | None = None
     checkpoint: Checkpoint | None = None
     result: Mapping[str, Any] = field(default_factory=dict)
+    rate_key: str | None = None
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def test_nothing_comes_from_the_environment(
     assert "authorization" not in hostile.requests[0].headers
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 412, 418])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 418])
 def test_statuses_of_the_400s_are_answers(make: Fetchers, hostile: Server, status: int) -> None:
     assert make(hostile.url).fetch(Request(f"{hostile.url}/status/{status}")).status == status
     assert len(hostile.requests) == 1
@@ -108,7 +108,7 @@ def test_the_third_try_may_succeed(make: Fetchers) -> None:
     ]
 
 
-@pytest.mark.parametrize("path", ["/cut", "/reset", "/nonsense", "/headers-huge"])
+@pytest.mark.parametrize("path", ["/cut", "/nonsense", "/headers-huge"])
 def test_broken_connections_are_tried_three_times(make: Fetchers, hostile: Server, path: str) -> None:
     error = failure(make(hostile.url), f"{hostile.url}{path}")
 
@@ -140,16 +140,6 @@ def test_a_packed_body_that_is_cut_where_only_the_end_of_the_connection_ends_it(
         assert len(server.requests) == 3
 
 
-def test_nobody_listens(make: Fetchers) -> None:
-    with Server(HostileSite()) as server:
-        url = server.url
-
-    error = failure(make(url), url)
-
-    assert error.kind == "network"
-    assert "Connection refused (3 tries)" in str(error)
-
-
 def test_a_name_that_does_not_exist(make: Fetchers) -> None:
     error = failure(make("http://x.invalid"), "http://x.invalid/")
 
@@ -172,7 +162,7 @@ def test_a_method_without_a_body_in_the_answer(make: Fetchers, hostile: Server) 
     assert int(response.headers["content-length"]) > 10
 
 
-@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("status", [429, 503, 412, 521])
 @pytest.mark.parametrize("retry_after", [None, 7, "date", "nonsense"])
 def test_blocks(make: Fetchers, status: int, retry_after: int | str | None) -> None:
     now = datetime.fromisoformat("2026-11-29T12:00:00Z")

@@ -123,18 +123,23 @@ class FetchError(Exception):
 
 
 class BlockedError(Exception):
-    """The server said "too much" (HTTP 429 or 503); a handler lets it through, or returns `Blocked` for it.
+    """The server turned the crawl away (DESIGN section 6); a handler lets it through, or returns `Blocked` for it.
 
     Attributes:
         reason: what was met.
+        url: whose host answered so.
         retry_after: seconds the server asked for, already parsed and capped; None when it did not say.
+        rate_key: of that host, where it is not the job's; both keys cool down.
     """
 
-    def __init__(self, reason: str, url: str, retry_after: int | None = None) -> None:
+    def __init__(
+        self, reason: str, url: str, retry_after: int | None = None, rate_key: str | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.url = url
         self.retry_after = retry_after
+        self.rate_key = rate_key
 
 
 class StopRequested(Exception):  # noqa: N818 - not an error: the run was asked to stop in the middle of a request
@@ -226,8 +231,9 @@ class Context(Protocol):
         and 5xx other than 503, and writes one line of evidence each.
 
         Raises:
-            FetchError: no usable answer; statuses 4xx other than 429 are returned, not raised.
-            BlockedError: 429 or 503.
+            FetchError: no usable answer; statuses 4xx that are no block are returned, not raised.
+            BlockedError: 429, 503, 412 or 521; 403 for a list page or three times in a row; a connection refused or
+                reset three times; a challenge page.
             StopRequested: a stop was requested meanwhile.
             LeaseLostError: the lease ended.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from webqueue.job_verbs.follow_ups import Closing, close
 from webqueue.job_verbs.settling import keep_gap_between_jobs, release, settle
 from webqueue.job_verbs.types import Finished, Lease, Policy
 from webqueue.models import Job, JobLog, JobStatus, RateKey, Site, Target
-from webqueue.outcomes import Ending
+from webqueue.outcomes import Blocked, Ending
 from webqueue.politeness.keys import rate_groups, site_key
 from webqueue.politeness.reactions import keep_gap, note_event
 
@@ -23,7 +23,13 @@ _UNSTOPPED_GAP: Final = timedelta(seconds=10)
 
 
 def finish(
-    session: Session, lease: Lease, ending: Ending, policy: Policy, *, last_request_at: datetime | None = None
+    session: Session,
+    lease: Lease,
+    ending: Ending,
+    policy: Policy,
+    *,
+    last_request_at: datetime | None = None,
+    evidence: Sequence[Mapping[str, Any]] = (),
 ) -> Finished:
     """Close a job with what its run came to.
 
@@ -32,16 +38,27 @@ def finish(
 
     Args:
         last_request_at: end of the run's last request, for the gap to the next one (P11).
+        evidence: the run's last responses, oldest first, as JSON; kept with a cooldown.
 
     Raises:
         LeaseLostError: the job is no longer this lease's; nothing was written.
     """
-    job, keys, target, site = _lock(session, lease)
+    charged = ending.rate_key if isinstance(ending, Blocked) else None
+    job, keys, target, site = _lock(session, lease, charged)
     key = keys[lease.rate_key]
     now = clock.now(session)
     closing = close(
         session,
-        Closing(job=job, key=key, target=target, site=site, keys=keys, policy=policy, now=now),
+        Closing(
+            job=job,
+            key=key,
+            target=target,
+            site=site,
+            keys=keys,
+            policy=policy,
+            now=now,
+            evidence=evidence,
+        ),
         ending,
     )
     _keep_gaps(session, key, now, last_request_at)
@@ -95,14 +112,20 @@ def hand_back(
     return Finished(values["status"])
 
 
-def _lock(session: Session, lease: Lease) -> tuple[Job, Mapping[str, RateKey], Target, Site]:
-    """Lock the key, and the one that a follow-up would get, then the job; check the token on both."""
+def _lock(
+    session: Session, lease: Lease, charged: str | None = None
+) -> tuple[Job, Mapping[str, RateKey], Target, Site]:
+    """Lock the key, the one that a follow-up would get, and one that is charged for a block, sorted; then the job.
+
+    The token is checked on key and job.
+    """
     job = session.get(Job, lease.job_seq, populate_existing=True)
     if job is None:
         raise LeaseLostError(lease.job_id)
     site = session.get_one(Site, job.site_code, populate_existing=True)
     follow_up_key = site_key(site, rate_groups(session))
-    keys = jobs_sql.lock_keys(session, {lease.rate_key, follow_up_key}, now=clock.now(session))
+    names = {lease.rate_key, follow_up_key, charged or lease.rate_key}
+    keys = jobs_sql.lock_keys(session, names, now=clock.now(session))
     key = keys[lease.rate_key]
     running = jobs_sql.running_job(session, lease.rate_key)
     if (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -23,7 +23,11 @@ _LONGEST_RETRY_WAIT: Final = timedelta(days=30)
 
 @dataclass(frozen=True)
 class Closing:
-    """A job that is being closed: its locked rows, and what was decided so far."""
+    """A job that is being closed: its locked rows, and what was decided so far.
+
+    `keys` are all that are locked, by name: the job's, the one of a follow-up, and that of a host that blocked.
+    `evidence` are the run's last responses, kept with the cooldown that they cause.
+    """
 
     job: Job
     key: RateKey
@@ -32,6 +36,7 @@ class Closing:
     keys: Mapping[str, RateKey]
     policy: Policy
     now: datetime
+    evidence: Sequence[Mapping[str, Any]] = ()
     status: str = ""
     result: Mapping[str, Any] = field(default_factory=dict)
     error_msg: str | None = None
@@ -114,6 +119,10 @@ def _blocked(session: Session, closing: Closing, ending: Blocked) -> Closing:
     if ending.checkpoint is not None and ending.checkpoint.page > job.last_completed_page:
         job = _with_checkpoint(session, closing, ending)
     seconds, adjustment = _cool_down(session, closing, ending.reason, ending.retry_after)
+    if ending.rate_key is not None and ending.rate_key != closing.key.key:
+        # A redirect led to the host of another key: that one answered, and must not be asked by its own jobs either.
+        _cool_down_key(session, closing, closing.keys[ending.rate_key], ending.reason, ending.retry_after)
+        adjustment["charged_rate_key"] = ending.rate_key
     result = {"reason": ending.reason, **ending.result, **adjustment}
     decided = replace(closing, status=JobStatus.FAILED, result=result, error_msg="cooldown_abort")
     if not closing.may_be_followed:
@@ -184,10 +193,20 @@ def _cool_down(
     session: Session, closing: Closing, cause: str, retry_after: int | None
 ) -> tuple[int, dict[str, Any]]:
     """Let the key cool down and the interval grow; the seconds, and what the result tells of it."""
+    seconds = _cool_down_key(session, closing, closing.key, cause, retry_after)
+    _factor, grows = reaction_of_group(closing.site, rate_groups(session))
+    if not grows:
+        return seconds, {}
+    grown = grow_interval(session, closing.target, now=closing.now, cause=cause, job_id=closing.job.id)
+    return seconds, {"cooldown_interval_adjustment": grown}
+
+
+def _cool_down_key(
+    session: Session, closing: Closing, key: RateKey, cause: str, retry_after: int | None
+) -> int:
     groups = rate_groups(session)
-    key = closing.key
     key.consecutive_blocks += 1
-    factor, grows = reaction_of_group(closing.site, groups)
+    factor, _grows = reaction_of_group(closing.site, groups)
     shared = shared_politeness(session, key.key, groups).cooldown_sec
     seconds = cooldown_seconds(
         base_sec=closing.policy.host_cooldown_delay_sec if shared is None else shared,
@@ -195,8 +214,14 @@ def _cool_down(
         consecutive_blocks=key.consecutive_blocks,
         factor=factor,
     )
-    cool_down(session, key, now=closing.now, seconds=seconds, cause=cause, job_id=closing.job.id)
-    if not grows:
-        return seconds, {}
-    grown = grow_interval(session, closing.target, now=closing.now, cause=cause, job_id=closing.job.id)
-    return seconds, {"cooldown_interval_adjustment": grown}
+    cool_down(
+        session,
+        key,
+        now=closing.now,
+        seconds=seconds,
+        cause=cause,
+        job_id=closing.job.id,
+        retry_after=retry_after,
+        responses=closing.evidence,
+    )
+    return seconds

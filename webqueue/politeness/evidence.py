@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 from webqueue import logs
 
@@ -68,6 +69,19 @@ class RequestLine:
     ms: float
     job: str
     robots: str
+
+
+def as_shown(line: RequestLine) -> dict[str, Any]:
+    """What a page shows of a request: plain JSON, the URL masked."""
+    return {
+        "at": line.at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "method": line.method,
+        "url": masked_url(line.url),
+        "status": line.status,
+        "error": line.error,
+        "bytes": line.bytes,
+        "ms": round(line.ms),
+    }
 
 
 class EvidenceLog:

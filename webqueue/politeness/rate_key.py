@@ -21,6 +21,7 @@ from webqueue.politeness.cooldown import DEFAULT_COOLDOWN_FACTOR
 MAX_URL_LENGTH = 8192
 MAX_HOST_LENGTH = 253
 MAX_LABEL_LENGTH = 63
+MAX_KEY_LENGTH = 255
 MAX_PORT = 65_535
 
 _SCHEME = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9+.-]*):")
@@ -91,6 +92,11 @@ def key_of_url(
         return site_keys[host]
     group = group_of(host, adapter, groups)
     return group.key if group else host
+
+
+def is_key(value: object) -> bool:
+    """Whether a handler's value can be the name of a rate key."""
+    return isinstance(value, str) and 0 < len(value) <= MAX_KEY_LENGTH and value.isprintable()
 
 
 def host_of(url: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -23,22 +24,47 @@ def note_event(
     by: str = "",
     message: str = "",
     job_id: str | None = None,
+    data: Mapping[str, Any] | None = None,
 ) -> None:
     """Write what happened to a key into its history."""
-    session.add(KeyEvent(rate_key=key.key, at=at, kind=kind, by=by, message=message, job_id=job_id))
+    session.add(
+        KeyEvent(
+            rate_key=key.key, at=at, kind=kind, by=by, message=message, job_id=job_id, data=dict(data or {})
+        )
+    )
 
 
 def cool_down(
-    session: Session, key: RateKey, *, now: datetime, seconds: int, cause: str, job_id: str
+    session: Session,
+    key: RateKey,
+    *,
+    now: datetime,
+    seconds: int,
+    cause: str,
+    job_id: str,
+    retry_after: int | None = None,
+    responses: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Let `key` start nothing for `seconds`; a running cooldown is never shortened."""
+    """Let `key` start nothing for `seconds`; a running cooldown is never shortened.
+
+    Args:
+        retry_after: seconds that the server asked for.
+        responses: the run's last ones, oldest first; the key's page shows them as the evidence.
+    """
     until = extended(key.cooldown_until, now + timedelta(seconds=seconds))
     if key.cooldown_until is None or until > key.cooldown_until:
         key.cooldown_cause = cause
     key.cooldown_until = until
-    note_event(
-        session, key, "blocked", at=now, message=f"{cause}; cooling down for {seconds} s", job_id=job_id
-    )
+    data = {
+        "cause": cause,
+        "seconds": seconds,
+        "until": until.isoformat(),
+        "retry_after": retry_after,
+        "consecutive_blocks": key.consecutive_blocks,
+        "responses": [dict(one) for one in responses],
+    }
+    message = f"{cause}; cooling down for {seconds} s"
+    note_event(session, key, "blocked", at=now, message=message, job_id=job_id, data=data)
 
 
 def keep_gap(key: RateKey, until: datetime, cause: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,6 +25,7 @@ from webqueue.handlers.protocol import (
     TargetView,
 )
 from webqueue.outcomes import Checkpoint
+from webqueue.politeness.evidence import RequestLine, as_shown
 from webqueue.politeness.reactions import current_interval
 from webqueue.worker.reporting import Reporter
 from webqueue.worker.runs import Run
@@ -40,6 +41,8 @@ class Fetching(Protocol):
     def last_request_at(self) -> datetime | None: ...
     @property
     def counters(self) -> Mapping[str, Any]: ...
+    @property
+    def recent(self) -> Sequence[RequestLine]: ...
     def fetch(self, request: Request) -> Response: ...
     def abort(self) -> None: ...
     def close(self) -> None: ...
@@ -89,6 +92,11 @@ class RunContext:
     def last_request_at(self) -> datetime | None:
         """End of the run's last request; None when it made none."""
         return None if self._fetcher is None else self._fetcher.last_request_at
+
+    @property
+    def evidence(self) -> list[dict[str, Any]]:
+        """The run's last responses, oldest first, as a cooldown keeps them."""
+        return [] if self._fetcher is None else [as_shown(line) for line in self._fetcher.recent]
 
     def should_stop(self) -> bool:
         return self.run.should_stop()

@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from webqueue import logs
 from webqueue.errors import LeaseLostError, WebqueueError
 from webqueue.handlers.json_safe import json_safe_dict
 from webqueue.handlers.protocol import BlockedError, StopRequested
 from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, Outcome, OutOfTime
+from webqueue.politeness.rate_key import is_key
 from webqueue.worker.runs import Run, Stop
+
+log = logs.get(__name__)
 
 # What a traceback of a runaway recursion would take.
 _LONGEST_TRACEBACK: Final = 20_000
@@ -32,7 +36,7 @@ def outcome_of(error: BaseException) -> Outcome | None:
     if isinstance(error, StopRequested | LeaseLostError):
         return None
     if isinstance(error, BlockedError):
-        return Blocked(error.reason, error.retry_after, result={"url": error.url})
+        return Blocked(error.reason, error.retry_after, result={"url": error.url}, rate_key=error.rate_key)
     if isinstance(error, WebqueueError):
         return Failed(str(error))  # written for the person who reads it
     return Failed(f"{type(error).__name__}: {error}", failure(error))
@@ -87,4 +91,8 @@ def _cut_short(run: Run, outcome: Outcome) -> bool:
 
 
 def _storable(outcome: Outcome) -> Outcome:
-    return replace(outcome, result=json_safe_dict(outcome.result))
+    outcome = replace(outcome, result=json_safe_dict(outcome.result))
+    if isinstance(outcome, Blocked) and outcome.rate_key is not None and not is_key(outcome.rate_key):
+        log.warning("block charged to what is no rate key", charged=str(outcome.rate_key)[:100])
+        return replace(outcome, rate_key=None)
+    return outcome

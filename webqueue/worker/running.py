@@ -152,17 +152,22 @@ class Runner:
             return
 
     def _write_end(self, run: Run, context: RunContext | None, ending: Ending | HandBack) -> None:
-        last_request_at = None
+        last_request_at, evidence = None, []
         if context is not None:
             context.flush()
-            last_request_at = context.last_request_at
+            last_request_at, evidence = context.last_request_at, context.evidence
         if isinstance(ending, HandBack):
             self.hand_back(run, stopped=True, last_request_at=last_request_at)
             log.info("job handed back", why=run.stop.value if run.stop else "")
             return
         finished = self._database.run(
             lambda session: jobs.finish(
-                session, run.lease, ending, self._policy, last_request_at=last_request_at
+                session,
+                run.lease,
+                ending,
+                self._policy,
+                last_request_at=last_request_at,
+                evidence=evidence,
             ),
             read_back=lambda session: self._left(session, run),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,8 @@ from webqueue.documents import OriginalStore
 from webqueue.errors import InvalidInputError
 from webqueue.handlers.fetching import Fetcher
 from webqueue.handlers.protocol import Request, Response
-from webqueue.politeness.evidence import EvidenceLog
+from webqueue.politeness.challenges import Signature, signatures_in_force
+from webqueue.politeness.evidence import EvidenceLog, RequestLine
 from webqueue.politeness.keys import resolve_url
 from webqueue.politeness.rate_key import host_of
 from webqueue.settings import Settings
@@ -44,6 +45,7 @@ def make_services(database: Database, settings: Settings) -> Services:
                 # Whatever the handler does next, a recovery must wait as long as the server asked for.
                 on_crawl_delay=lambda delay: context.record_interval(max(target.interval_sec, delay)),
                 now=_clock_of(database),
+                challenges=_challenges(database),
             )
         )
 
@@ -69,6 +71,10 @@ class _RunFetcher:
         statuses = {str(status): count for status, count in sorted(self._fetcher.statuses.copy().items())}
         return {"requests": self._fetcher.requests, "bytes": self._fetcher.bytes, "statuses": statuses}
 
+    @property
+    def recent(self) -> Sequence[RequestLine]:
+        return self._fetcher.recent
+
     def fetch(self, request: Request) -> Response:
         return self._fetcher.fetch(request)
 
@@ -93,6 +99,12 @@ def _key_of(database: Database, context: RunContext) -> Callable[[str], str]:
             return resolve_url(session, url, context.site.adapter)
 
     return key_of
+
+
+def _challenges(database: Database) -> Sequence[Signature]:
+    """Read for each run, so that an edit of the list holds from the next job on."""
+    with database.reading() as session:
+        return signatures_in_force(session)
 
 
 def _clock_of(database: Database) -> Callable[[], datetime]:

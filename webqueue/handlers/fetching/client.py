@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from datetime import datetime
 
 import httpx2
 
 from webqueue import clock
 from webqueue.handlers.fetching.addresses import Resolver, system_resolver
+from webqueue.handlers.fetching.blocks import BlockWatch
 from webqueue.handlers.fetching.exchange import Answer
 from webqueue.handlers.fetching.headers import user_agent_of
 from webqueue.handlers.fetching.hops import MAX_REDIRECTS, Hop, parse_url, redirected
@@ -20,13 +21,15 @@ from webqueue.handlers.fetching.sender import BACKOFF_SEC, Sender
 from webqueue.handlers.fetching.transport import make_transport
 from webqueue.handlers.fetching.turns import Turns
 from webqueue.handlers.protocol import (
+    BlockedError,
     FetchError,
     Request,
     Response,
     SiteView,
     StopRequested,
 )
-from webqueue.politeness.evidence import EvidenceLog, masked_url
+from webqueue.politeness.challenges import DEFAULT_SIGNATURES, Signature
+from webqueue.politeness.evidence import EvidenceLog, RequestLine, masked_url
 from webqueue.politeness.interval import interval_in_force
 
 
@@ -55,6 +58,7 @@ class Fetcher:
         now: the clock of `last_request_at` and of Retry-After dates.
         backoff_sec: wait before the second try; twice as long before the third.
         robots_cache: rules by origin, where they shall outlive the job.
+        challenges: how challenge pages are told apart.
 
     Raises:
         FetchError: of kind `url`, when the site's proxy cannot be used.
@@ -79,6 +83,7 @@ class Fetcher:
         now: Callable[[], datetime] = clock.local_now,
         backoff_sec: float = BACKOFF_SEC,
         robots_cache: MutableMapping[str, Rules] | None = None,
+        challenges: Sequence[Signature] = DEFAULT_SIGNATURES,
     ) -> None:
         self._site = site
         self._rate_key = rate_key
@@ -105,6 +110,7 @@ class Fetcher:
             self._client,
             self._interruption,
             self._turns,
+            BlockWatch(challenges, refusals_count=site.http.proxy is None),
             site=site,
             user_agent=agent,
             rate_key=rate_key,
@@ -139,6 +145,11 @@ class Fetcher:
         return self._sender.statuses
 
     @property
+    def recent(self) -> Sequence[RequestLine]:
+        """The last 20 requests, oldest first."""
+        return tuple(self._sender.recent)
+
+    @property
     def last_request_at(self) -> datetime | None:
         """End of the key's last request of any kind."""
         return self._turns.last_request_at
@@ -149,11 +160,12 @@ class Fetcher:
         return self._turns.interval_sec
 
     def fetch(self, request: Request) -> Response:
-        """Get the answer to a request, after redirects; statuses of 400 and above but 429 and 5xx are answers too.
+        """Get the answer to a request, after redirects; statuses of 400 and above that are no block and no 5xx are
+        answers too.
 
         Raises:
             FetchError: no usable answer. For the kind `other_key` its `url` is the one that was not fetched.
-            BlockedError: 429 or 503, from whichever host; `url` names it.
+            BlockedError: a block (see `blocks`), from whichever host; `url` names it, `rate_key` where it has another.
             StopRequested: a stop was requested meanwhile.
             LeaseLostError: the lease ended; no request was begun after that.
         """
@@ -162,6 +174,9 @@ class Fetcher:
                 return self._fetch(request)
             except StopRequested:
                 self._check_lease()  # a lost lease is the truer reason
+                raise
+            except BlockedError as error:
+                error.rate_key = self._other_key(error.url)
                 raise
 
     def abort(self) -> None:
@@ -184,6 +199,7 @@ class Fetcher:
             origin=url,
             max_bytes=request.max_bytes,
             total_sec=request.total_sec,
+            is_list_page=request.is_list_page,
         )
         seen = set()
         for _ in range(MAX_REDIRECTS + 1):
@@ -212,6 +228,14 @@ class Fetcher:
         return tuple(
             (cookie.domain, cookie.path, cookie.name, cookie.value) for cookie in self._client.cookies.jar
         )
+
+    def _other_key(self, url: str) -> str | None:
+        """The rate key of a host that blocked; None where it is the job's, or the URL has none."""
+        try:
+            key = self._key_of(str(parse_url(url)))
+        except FetchError:
+            return None
+        return key if key != self._rate_key else None
 
     def _check_key(self, url: httpx2.URL) -> None:
         key = self._key_of(str(url))

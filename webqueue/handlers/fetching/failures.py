@@ -10,7 +10,13 @@ from webqueue.handlers.fetching.decompression import MAX_RATIO, BombError, Undec
 from webqueue.handlers.fetching.exchange import BrokenBodyError, CutBodyError, TooLargeError
 from webqueue.handlers.fetching.hops import Hop
 from webqueue.handlers.fetching.interruption import TotalTimeoutError
-from webqueue.handlers.fetching.wire import AddressRefusedError, TLSFailedError
+from webqueue.handlers.fetching.wire import (
+    AddressRefusedError,
+    RefusedConnectError,
+    ResetReadError,
+    ResetWriteError,
+    TLSFailedError,
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,7 @@ class Failure:
         advice: what to do about it, where that can be known.
         again: whether another try may go better.
         sent: whether the server may have got the request.
+        refused: the connection was refused or reset, which three times over is a block.
     """
 
     kind: str
@@ -30,6 +37,7 @@ class Failure:
     advice: str = ""
     again: bool = False
     sent: bool = True
+    refused: bool = False
 
 
 def failure_of(error: Exception, hop: Hop, timeout_sec: float) -> Failure | None:  # noqa: PLR0911 - a table
@@ -86,7 +94,8 @@ def _connection(error: Exception) -> Failure | None:  # noqa: PLR0911 - a table
                 sent=False,
             )
         case httpcore2.ConnectError():
-            return Failure("network", str(error), again=True, sent=False)
+            refused = isinstance(error, RefusedConnectError)
+            return Failure("network", str(error), again=True, sent=False, refused=refused)
         case httpcore2.ProxyError():
             return Failure("network", f"the proxy refused: {error}", "Check the site's proxy.", again=True)
         case httpcore2.LocalProtocolError() | UnicodeEncodeError():
@@ -100,5 +109,6 @@ def _connection(error: Exception) -> Failure | None:  # noqa: PLR0911 - a table
             told = str(error).rstrip(".")
             return Failure("network", f"the answer is not whole, or no HTTP: {told}", again=True)
         case httpcore2.NetworkError():
-            return Failure("network", f"the connection broke: {error}", again=True)
+            refused = isinstance(error, ResetReadError | ResetWriteError)
+            return Failure("network", f"the connection broke: {error}", again=True, refused=refused)
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import httpx2
 
@@ -41,7 +41,8 @@ class Hop:
     max_bytes: int
     total_sec: float
     cut_at_limit: bool = False
-    is_robots_file: bool = field(default=False)
+    is_robots_file: bool = False
+    is_list_page: bool = False
 
     @property
     def host(self) -> str:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from datetime import datetime
 
 import httpx2
 
 from webqueue.handlers.fetching.addresses import is_address, why_refused
-from webqueue.handlers.fetching.exchange import BLOCKS, Answer, Exchange
+from webqueue.handlers.fetching.blocks import BlockWatch
+from webqueue.handlers.fetching.exchange import Answer, Exchange
 from webqueue.handlers.fetching.failures import Failure, failure_of
 from webqueue.handlers.fetching.headers import headers_for
 from webqueue.handlers.fetching.hops import IDEMPOTENT, Hop
 from webqueue.handlers.fetching.interruption import Interruption
 from webqueue.handlers.fetching.turns import Turns
-from webqueue.handlers.protocol import BlockedError, FetchError, SiteView, StopRequested
+from webqueue.handlers.protocol import FetchError, SiteView, StopRequested
 from webqueue.politeness.evidence import EvidenceLog, RequestLine
-from webqueue.politeness.retry_after import parse_retry_after
 
 TRIES = 3
 BACKOFF_SEC = 1.0
+RECENT = 20  # what a cooldown shows as its evidence (DESIGN section 6)
 
 
 class Sender:
@@ -31,6 +32,7 @@ class Sender:
         client: over checked connections.
         interruption: ends the waits.
         turns: says when.
+        blocks: tells blocks.
         site: whose settings hold.
         user_agent: to send.
         rate_key: for the evidence.
@@ -44,6 +46,7 @@ class Sender:
         requests: sent, retries included.
         bytes: of bodies, as they came over the wire.
         statuses: how often each HTTP status came.
+        recent: the last 20, oldest first.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Sender:
         client: httpx2.Client,
         interruption: Interruption,
         turns: Turns,
+        blocks: BlockWatch,
         *,
         site: SiteView,
         user_agent: str,
@@ -64,6 +68,8 @@ class Sender:
         self.requests = 0
         self.bytes = 0
         self.statuses: Counter[int] = Counter()
+        self.recent: deque[RequestLine] = deque(maxlen=RECENT)
+        self._blocks = blocks
         self._client = client
         self._interruption = interruption
         self._turns = turns
@@ -81,7 +87,7 @@ class Sender:
 
         Raises:
             FetchError: no answer, or a server error in each try.
-            BlockedError: 429 or 503.
+            BlockedError: the answer, or the third refusal, is a block.
             StopRequested: a stop was requested meanwhile.
             LeaseLostError: the lease ended meanwhile.
         """
@@ -94,6 +100,8 @@ class Sender:
             if isinstance(outcome, Answer) and outcome.status < 500:
                 return outcome
             failure = _server_error(hop, outcome.status) if isinstance(outcome, Answer) else outcome
+            if failure.refused:
+                self._blocks.refused(hop)
             repeatable = hop.method in IDEMPOTENT or not failure.sent  # RFC 9110 §9.2.2
             if tried == TRIES or not failure.again or not repeatable:
                 status = outcome.status if isinstance(outcome, Answer) else None
@@ -103,10 +111,12 @@ class Sender:
         """Wait for the turn, send, and write the evidence."""
         self._turns.take(at_least_sec)
         exchange = Exchange(self._client, hop, self._interruption)
+        headers = headers_for(hop, self._site, self._user_agent)
+        sent = dict(headers)
         began, at = time.monotonic(), self._now()
         error: str | None = "interrupted"
         try:
-            answer = exchange.run(headers_for(hop, self._site, self._user_agent), self._site.http.timeout_sec)
+            answer = exchange.run(headers, self._site.http.timeout_sec)
         except StopRequested:
             error = "stopped"
             raise
@@ -121,12 +131,7 @@ class Sender:
         finally:
             self._turns.end()
             self._count(exchange, hop, at=at, ms=(time.monotonic() - began) * 1000, error=error)
-        if answer.status in BLOCKS:
-            raise BlockedError(
-                f"HTTP {answer.status} from {hop.host}",
-                str(hop.url),
-                parse_retry_after(answer.headers.get("retry-after"), self._now()),
-            )
+        self._blocks.check(hop, answer, sent, self._now())
         return answer
 
     def _count(self, exchange: Exchange, hop: Hop, *, at: datetime, ms: float, error: str | None) -> None:
@@ -135,21 +140,21 @@ class Sender:
         if exchange.status is not None:
             self.statuses[exchange.status] += 1
         allowed = "allowed" if self._site.obey_robots else "off"
-        self._evidence.append(
-            RequestLine(
-                at=at,
-                key=self._rate_key,
-                host=hop.host,
-                method=hop.method,
-                url=str(hop.url),
-                status=exchange.status,
-                error=error,
-                bytes=exchange.wire_bytes,
-                ms=round(ms, 3),
-                job=self._job_id,
-                robots="file" if hop.is_robots_file else allowed,
-            )
+        line = RequestLine(
+            at=at,
+            key=self._rate_key,
+            host=hop.host,
+            method=hop.method,
+            url=str(hop.url),
+            status=exchange.status,
+            error=error,
+            bytes=exchange.wire_bytes,
+            ms=round(ms, 3),
+            job=self._job_id,
+            robots="file" if hop.is_robots_file else allowed,
         )
+        self.recent.append(line)
+        self._evidence.append(line)
 
     def _refuse_private_literal(self, hop: Hop) -> None:
         """Behind a proxy nothing of ours connects to the target; what can be seen in the URL is refused all the same."""

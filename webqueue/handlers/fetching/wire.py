@@ -38,6 +38,18 @@ class TLSFailedError(httpcore2.ConnectError):
         self.certificate = certificate
 
 
+class RefusedConnectError(httpcore2.ConnectError):
+    """The server's machine, or a firewall before it, refused or reset the connection."""
+
+
+class ResetReadError(httpcore2.ReadError):
+    """The connection was reset before the answer was whole."""
+
+
+class ResetWriteError(httpcore2.WriteError):
+    """The connection was reset before the request was sent."""
+
+
 class CheckedBackend(httpcore2.NetworkBackend):
     """Resolves a name, checks each address, and connects to an address that was checked: one look-up, no second.
 
@@ -85,7 +97,8 @@ class CheckedBackend(httpcore2.NetworkBackend):
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(f"no connection to {host} port {port}") from error
         except OSError as error:
-            raise httpcore2.ConnectError(f"no connection to {host} port {port}: {_text(error)}") from error
+            kind = RefusedConnectError if _is_refusal(error) else httpcore2.ConnectError
+            raise kind(f"no connection to {host} port {port}: {_text(error)}") from error
         return WatchedStream(sock, self._interruption)
 
     def _look_up(self, host: str, port: int, until: float) -> Sequence[str]:
@@ -139,7 +152,7 @@ class CheckedBackend(httpcore2.NetworkBackend):
             raise
         if code:
             sock.close()
-            raise OSError(code, os.strerror(code))
+            raise OSError(code, os.strerror(code))  # of the subclass that fits the code
         return sock
 
 
@@ -157,7 +170,7 @@ class WatchedStream(httpcore2.NetworkStream):
         except TimeoutError as error:
             raise httpcore2.ReadTimeout("nothing came") from error
         except OSError as error:
-            raise httpcore2.ReadError(_text(error)) from error
+            raise (ResetReadError if _is_refusal(error) else httpcore2.ReadError)(_text(error)) from error
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send everything; `timeout` is for each part that the network takes."""
@@ -170,7 +183,7 @@ class WatchedStream(httpcore2.NetworkStream):
         except TimeoutError as error:
             raise httpcore2.WriteTimeout("nothing was taken") from error
         except OSError as error:
-            raise httpcore2.WriteError(_text(error)) from error
+            raise (ResetWriteError if _is_refusal(error) else httpcore2.WriteError)(_text(error)) from error
 
     def close(self) -> None:
         """Close the connection."""
@@ -198,6 +211,8 @@ class WatchedStream(httpcore2.NetworkStream):
             raise TLSFailedError(error.verify_message, certificate=True) from error
         except OSError as error:
             stream.close()
+            if _is_refusal(error):  # firewalls often reset as soon as they have read the name in the greeting
+                raise RefusedConnectError(f"TLS could not be agreed on: {_text(error)}") from error
             raise TLSFailedError(_text(error), certificate=False) from error
         except BaseException:
             stream.close()
@@ -237,6 +252,10 @@ class WatchedStream(httpcore2.NetworkStream):
 
 def _until(timeout: float | None) -> float:
     return time.monotonic() + (timeout if timeout is not None else float("inf"))
+
+
+def _is_refusal(error: OSError) -> bool:
+    return isinstance(error, ConnectionRefusedError | ConnectionResetError | BrokenPipeError)
 
 
 def _text(error: Exception) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,10 +24,11 @@ from webqueue.handlers.protocol import (
     Response,
     SiteView,
     Stored,
+    StoredTimes,
     TargetView,
 )
 from webqueue.models import Site, Target
-from webqueue.outcomes import Checkpoint, Outcome
+from webqueue.outcomes import Checkpoint, Done, Outcome
 
 TARGET = "harbour_news"
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -77,14 +79,17 @@ class CrawlBench:
         database: with the target.
         base_url: of the site.
         params: of the target, as they would be written.
+        previous_result: of the last done job; `run` keeps it up.
     """
 
     database: Database
     base_url: str
     params: Mapping[str, Any]
     handler: str = "crawl"
+    adapter: str = "list"
     track_checkpoint: bool = True
     clock: Clock = field(default_factory=Clock)
+    previous_result: Mapping[str, Any] = field(default_factory=dict)
 
     def context(
         self,
@@ -115,7 +120,10 @@ class CrawlBench:
     def run(self, **of_the_job: Any) -> tuple[Outcome, BenchContext]:
         """Run one job; its outcome, and the context that it had."""
         context = self.context(**of_the_job)
-        return registry.get(self.handler).run(context), context
+        outcome = registry.get(self.handler).run(context)
+        if isinstance(outcome, Done) and not context.job.is_trial:
+            self.previous_result = json.loads(json.dumps(outcome.result))
+        return outcome, context
 
     def known(self, url: str, context: BenchContext) -> str:
         """What `ctx.known` says to a job."""
@@ -140,25 +148,45 @@ class BenchContext:
         self.job = job
         self.force = job.force
         self.checkpoint_at_start = checkpoint
-        self.site = SiteView(f"site_of_{TARGET}", bench.base_url, "list", "Asia/Shanghai", job.rate_key)
+        self.site = SiteView(
+            f"site_of_{TARGET}", bench.base_url, bench.adapter, "Asia/Shanghai", job.rate_key
+        )
         self.target = TargetView(TARGET, bench.handler, bench.params, 0.0, bench.track_checkpoint)
-        self.params = registry.check_params(bench.handler, bench.params, adapter="list")
+        self.params = registry.check_params(bench.handler, bench.params, adapter=bench.adapter)
         self.fetched: list[str] = []
         self.pages: list[int] = []
         self.checkpoints: list[Checkpoint] = []
         self.messages: list[str] = []
         self.progress_seen: list[tuple[int | None, int | None, str]] = []
         self.kept: dict[str, bytes] = {}
+        self.asked: list[Request] = []
+        self.originals: dict[str, bytes] = {}
 
     def should_stop(self) -> bool:
         return self._stop_when(self)
 
     def known(self, url: str) -> str:
+        return self.known_all([url])[url]
+
+    def known_all(self, urls: Iterable[str]) -> Mapping[str, str]:
         with self._bench.database.reading() as session:
-            found = documents.known(
-                session, TARGET, [url], root_id=self.job.root_id, chain_began_at=self.began_at
+            return documents.known(
+                session, TARGET, urls, root_id=self.job.root_id, chain_began_at=self.began_at
             )
-        return found[url]
+
+    def stored_times(self, urls: Iterable[str]) -> Mapping[str, StoredTimes]:
+        with self._bench.database.reading() as session:
+            found = documents.times(session, TARGET, urls)
+        return {
+            url: StoredTimes(times.published_at, times.first_seen_at, times.last_seen_at)
+            for url, times in found.items()
+        }
+
+    def previous_result(self) -> Mapping[str, Any]:
+        return self._bench.previous_result
+
+    def now(self) -> datetime:
+        return self._bench.clock()
 
     def validators(self, url: str) -> Mapping[str, str]:
         with self._bench.database.reading() as session:
@@ -166,6 +194,8 @@ class BenchContext:
 
     def store(self, document: DocumentDraft) -> Stored:
         assert not self.job.is_trial, "a trial stores nothing"
+        if document.original is not None:
+            self.originals[document.url] = document.original
         draft = documents.Draft(
             url=document.url,
             title=document.title,
@@ -192,6 +222,7 @@ class BenchContext:
     def fetch(self, request: Request) -> Response:
         if urlsplit(request.url).hostname != "127.0.0.1":
             raise FetchError("other_key", request.url, f"{request.url} has another rate key")
+        self.asked.append(request)
         self.fetched.append(urlsplit(request.url).path)
         try:
             with httpx2.Client(transport=httpx2.HTTPTransport(verify=False), trust_env=False) as client:
@@ -203,6 +234,10 @@ class BenchContext:
         if answer.status_code in {429, 503}:
             after = answer.headers.get("retry-after")
             raise BlockedError(f"HTTP {answer.status_code}", request.url, int(after) if after else None)
+        if len(answer.content) > request.max_bytes:
+            raise FetchError(
+                "too_large", request.url, f"{request.url} is larger than {request.max_bytes} bytes"
+            )
         if answer.status_code >= 500:
             raise FetchError(
                 "status", request.url, f"HTTP {answer.status_code} from {request.url}", answer.status_code

@@ -149,7 +149,7 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("      item_selector", '      item_selector: "ul[["', "targets[example_news].params.item_selector", "CSS"),
     ("      title_selector", "      title_selector: '>>'", "targets[example_news].params.title_selector", "CSS"),
     ("      ignore_selectors", "      ignore_selectors: [p, '[[']", "targets[example_news].params.ignore_selectors[1]", "CSS"),
-    ("      recheck_days", "      recheck_days: 3", "targets[example_news].params.recheck_days", "not built yet"),
+    ("      recheck_days", "      recheck_days: -3", "targets[example_news].params.recheck_days", "greater than or equal"),
 ]  # fmt: skip
 
 

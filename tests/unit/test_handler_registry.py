@@ -114,6 +114,8 @@ class TestCrawlParameters:
             "content_selector": None,
             "ignore_selectors": (),
             "recheck_days": 0,
+            "attachments": False,
+            "attachment_max_mb": 20,
         }
 
     def test_a_form_sends_blanks_and_texts(self) -> None:
@@ -147,7 +149,8 @@ class TestCrawlParameters:
             ({"max_pages": 0}, "params.max_pages", "greater than or equal to 1"),
             ({"max_pages": "many"}, "params.max_pages", "integer"),
             ({"page_start": -1}, "params.page_start", "greater than or equal to 0"),
-            ({"recheck_days": 7}, "params.recheck_days", "not built yet"),
+            ({"recheck_days": -1}, "params.recheck_days", "greater than or equal to 0"),
+            ({"attachment_max_mb": 0}, "params.attachment_max_mb", "greater than or equal to 1"),
             ({"item_selektor": "a"}, "params.item_selektor", "check its spelling"),
         ],
     )
@@ -164,7 +167,7 @@ class TestCrawlParameters:
             "params.title_selector",
         }
 
-    @pytest.mark.parametrize("adapter", ["feed", "sitemap", "json", "gkmlpt", "spider"])
+    @pytest.mark.parametrize("adapter", ["feed", "sitemap", "spider"])
     def test_adapters_that_are_not_built_yet(self, adapter: str) -> None:
         assert "not built yet" in problems("crawl", GOOD, adapter)["adapter"]
 

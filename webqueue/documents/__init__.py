@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webqueue.documents.known import IN_CHAIN, KNOWN, NEW, known, validators
+from webqueue.documents.known import IN_CHAIN, KNOWN, NEW, Times, known, times, validators
 from webqueue.documents.originals import OriginalStore
 from webqueue.documents.store import CHANGED, UNCHANGED, Draft, StoreResult, mark_missing, seen, store
 
@@ -15,9 +15,11 @@ __all__ = [
     "Draft",
     "OriginalStore",
     "StoreResult",
+    "Times",
     "known",
     "mark_missing",
     "seen",
     "store",
+    "times",
     "validators",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -53,6 +54,40 @@ def known(
             before = first_seen_at < chain_began_at and last_root_id != root_id
             states[wanted[found]] = KNOWN if before else IN_CHAIN
     return states
+
+
+@dataclass(frozen=True)
+class Times:
+    """When a document was published, as far as that is known, first stored, and last found by a request."""
+
+    published_at: datetime | None
+    first_seen_at: datetime
+    last_seen_at: datetime
+
+
+def times(session: Session, target_code: str, urls: Iterable[str]) -> dict[str, Times]:
+    """When the documents that have `urls`, as their own or as others that led to them, were stored.
+
+    Args:
+        session: of the caller's transaction.
+        target_code: documents of other targets do not count.
+        urls: what is not stored is left out of the answer.
+    """
+    wanted = {url_hash(url): url for url in urls}
+    found: dict[str, Times] = {}
+    columns = (Document.published_at, Document.first_seen_at, Document.last_seen_at)
+    for hashes in _batches(list(wanted)):
+        own = select(Document.url_hash, *columns, literal(1)).where(
+            Document.target_code == target_code, Document.url_hash.in_(hashes)
+        )
+        other = (
+            select(DocumentAlias.url_hash, *columns, literal(0))
+            .join(Document, Document.id == DocumentAlias.document_id)
+            .where(DocumentAlias.target_code == target_code, DocumentAlias.url_hash.in_(hashes))
+        )
+        rows = sorted(session.execute(union_all(own, other)).all(), key=lambda row: int(row[4]))
+        found |= {wanted[row[0]]: Times(row[1], row[2], row[3]) for row in rows}
+    return found
 
 
 def validators(session: Session, target_code: str, url: str) -> Mapping[str, str]:

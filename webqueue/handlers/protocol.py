@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Protocol
@@ -178,6 +178,15 @@ class Stored:
     document_id: int | None
 
 
+@dataclass(frozen=True)
+class StoredTimes:
+    """When a stored document was published, as far as that is known, first stored, and last found by a request."""
+
+    published_at: datetime | None
+    first_seen_at: datetime
+    last_seen_at: datetime
+
+
 class Known:
     """What `ctx.known(url)` answers; the constants are the three cases of DESIGN section 6, "Known pages"."""
 
@@ -210,6 +219,18 @@ class Context(Protocol):
 
     def known(self, url: str) -> str:
         """One of the constants of `Known`."""
+
+    def known_all(self, urls: Iterable[str]) -> Mapping[str, str]:
+        """`known` of many URLs at once."""
+
+    def stored_times(self, urls: Iterable[str]) -> Mapping[str, StoredTimes]:
+        """When the documents that have these URLs were stored; what is not stored is left out."""
+
+    def previous_result(self) -> Mapping[str, Any]:
+        """The result of the target's last done job that was no trial; empty when there is none."""
+
+    def now(self) -> datetime:
+        """The database's time."""
 
     def validators(self, url: str) -> Mapping[str, str]:
         """`If-None-Match` and `If-Modified-Since` headers of the stored document, empty when there is none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,11 +22,13 @@ from webqueue.handlers.protocol import (
     Response,
     SiteView,
     Stored,
+    StoredTimes,
     TargetView,
 )
 from webqueue.outcomes import Checkpoint
 from webqueue.politeness.evidence import RequestLine, as_shown
 from webqueue.politeness.reactions import current_interval
+from webqueue.worker.memory import last_result
 from webqueue.worker.reporting import Reporter
 from webqueue.worker.runs import Run
 
@@ -102,14 +104,33 @@ class RunContext:
         return self.run.should_stop()
 
     def known(self, url: str) -> str:
+        return self.known_all([url])[url]
+
+    def known_all(self, urls: Iterable[str]) -> Mapping[str, str]:
         with self._database.reading() as session:
             return documents.known(
                 session,
                 self.target.code,
-                [url],
+                urls,
                 root_id=self.job.root_id,
                 chain_began_at=self.run.claimed.chain_began_at,
-            )[url]
+            )
+
+    def stored_times(self, urls: Iterable[str]) -> Mapping[str, StoredTimes]:
+        with self._database.reading() as session:
+            found = documents.times(session, self.target.code, urls)
+        return {
+            url: StoredTimes(times.published_at, times.first_seen_at, times.last_seen_at)
+            for url, times in found.items()
+        }
+
+    def previous_result(self) -> Mapping[str, Any]:
+        with self._database.reading() as session:
+            return last_result(session, self.target.code)
+
+    def now(self) -> datetime:
+        with self._database.reading() as session:
+            return clock.now(session)
 
     def validators(self, url: str) -> Mapping[str, str]:
         with self._database.reading() as session:

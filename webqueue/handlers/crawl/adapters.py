@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from webqueue.errors import InvalidInputError, NotBuiltError
-from webqueue.handlers.crawl.parameters import ListParameters
+from webqueue.handlers.crawl.counters import Counters
+from webqueue.handlers.crawl.gkmlpt import GkmlptListing, GkmlptParameters
+from webqueue.handlers.crawl.json_lists import JsonListing, JsonParameters
+from webqueue.handlers.crawl.listing import Listing
+from webqueue.handlers.crawl.lists import HtmlListing
+from webqueue.handlers.crawl.memory import Memory
+from webqueue.handlers.crawl.parameters import ArticleParameters, ListParameters
 from webqueue.handlers.crawl.run import ListCrawl
 from webqueue.handlers.crawl.trial import run_trial
-from webqueue.handlers.protocol import Context, Parameters
+from webqueue.handlers.protocol import Context
 from webqueue.outcomes import Outcome
 
 
@@ -24,15 +30,36 @@ class Adapter:
         try_out: runs a job that stores nothing.
     """
 
-    parameters: type[Parameters]
+    parameters: type[ArticleParameters]
     crawl: Callable[[Context], Outcome]
     try_out: Callable[[Context], Outcome]
 
 
+def _listed(
+    parameters: type[ArticleParameters], listing: Callable[[Context, Memory, Counters], Listing]
+) -> Adapter:
+    """An adapter whose articles stand on list pages."""
+
+    def crawl(ctx: Context) -> Outcome:
+        # What a known page or a recent article needs is the list itself, not the news that it did not change.
+        memory = Memory(
+            ctx, conditional=not ctx.force and not ctx.params.recheck_days and ctx.job.from_page <= 1
+        )
+        counters = Counters()
+        return ListCrawl(ctx, listing(ctx, memory, counters), memory, counters).run()
+
+    def try_out(ctx: Context) -> Outcome:
+        return run_trial(ctx, listing(ctx, Memory(ctx, conditional=False), Counters()))
+
+    return Adapter(parameters, crawl, try_out)
+
+
 ADAPTERS: Final[Mapping[str, Adapter]] = {
-    "list": Adapter(ListParameters, lambda ctx: ListCrawl(ctx).run(), run_trial),
+    "list": _listed(ListParameters, lambda ctx, memory, _: HtmlListing(ctx, memory)),
+    "json": _listed(JsonParameters, lambda ctx, memory, _: JsonListing(ctx, memory, ctx.params)),
+    "gkmlpt": _listed(GkmlptParameters, lambda ctx, memory, _: GkmlptListing(ctx, memory)),
 }
-NOT_BUILT: Final = ("feed", "sitemap", "json", "gkmlpt", "spider")
+NOT_BUILT: Final = ("feed", "sitemap", "spider")
 
 
 def get(name: str) -> Adapter:

@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from webqueue import logs
 from webqueue.handlers.crawl import dates
+from webqueue.handlers.crawl.nesting import tamed
 from webqueue.handlers.crawl.pages import Page, one_line
 from webqueue.handlers.crawl.urls import is_root, is_same_host, join
 
@@ -113,7 +114,7 @@ class Extractor:
         ):  # a date alone is not worth the time, and trafilatura's is often that of something else
             found = _by_trafilatura(html, url)
             title = title or _clean_title(found.title) or _own_title(tree)
-            text = text or _tidy(found.text) or _whole_text(tree)
+            text = text or _tidy(found.text) or whole_text(tree)
             published = published or dates.parse(found.date, self._timezone)
         return Article(title[:_LONGEST_TITLE], text, published, missed=missed)
 
@@ -208,7 +209,7 @@ def _own_title(tree: LexborHTMLParser) -> str:
     return ""
 
 
-def _whole_text(tree: LexborHTMLParser) -> str:
+def whole_text(tree: LexborHTMLParser) -> str:
     """All the text of a page on which no main text was found, one block a line."""
     copy = tree.clone()
     copy.strip_tags(_NOT_TEXT)
@@ -230,6 +231,14 @@ def _tidy(text: str) -> str:
     """Lines without white space around them, none of them empty."""
     lines = (one_line(line) for line in text.splitlines())
     return "\n".join(line for line in lines if line)
+
+
+def plain_line(html: str) -> str:
+    """A text that may contain markup and entities, as one line without them."""
+    if "<" not in html and "&" not in html:
+        return one_line(html)
+    body = LexborHTMLParser(tamed(html)).body
+    return _clean_title(body.text()) if body is not None else ""
 
 
 def _clean_title(title: str) -> str:

@@ -18,12 +18,18 @@ class Counters:
         new: articles stored for the first time; `changed` got a new version, `unchanged` were fetched again in vain.
         known: links that were stored before the chain began, and were not fetched.
         in_chain: links that an earlier run of the chain stored, and were not fetched again.
+        rechecked: known links that were fetched again all the same: recent ones, and ones that the list calls newer.
         duplicates: links that this run had met already.
+        without_link: items of the list whose link could not be made out.
         skipped_other_key: links to hosts of another rate key, not fetched in this job.
         failed: articles that could not be fetched.
         read: web pages whose text was looked for.
         empty: those without a text.
         selector_missed: those on which `content_selector` matched nothing.
+        attachments: files of articles that were stored; `attachments_failed` could not be had, or are too large.
+        files_unchanged: files of a sitemap that had not changed, and were not read again.
+        files_failed: files of a sitemap that could not be read.
+        total: how many articles the site says it has.
         links_on_page_1: links on list page 1, None when this run did not read it.
         failures: the first messages about articles that could not be fetched.
     """
@@ -35,12 +41,19 @@ class Counters:
     unchanged: int = 0
     known: int = 0
     in_chain: int = 0
+    rechecked: int = 0
     duplicates: int = 0
+    without_link: int = 0
     skipped_other_key: int = 0
     failed: int = 0
     read: int = 0
     empty: int = 0
     selector_missed: int = 0
+    attachments: int = 0
+    attachments_failed: int = 0
+    files_unchanged: int = 0
+    files_failed: int = 0
+    total: int | None = None
     links_on_page_1: int | None = None
     failures: list[str] = field(default_factory=list)
 
@@ -48,6 +61,11 @@ class Counters:
     def fetched(self) -> int:
         """Articles that were fetched and read."""
         return self.new + self.changed + self.unchanged
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether something that the lists name was not stored, and should be tried again by the next run."""
+        return bool(self.failed or self.files_failed or self.attachments_failed)
 
     def fail(self, message: str) -> None:
         """Count an article that could not be fetched, and keep the first few messages."""
@@ -61,10 +79,20 @@ class Counters:
 
     def attention(self) -> str | None:
         """Why a person should look at a run that is done (DESIGN P12), or None."""
+        return self._attention_to_lists() or self._attention_to_articles()
+
+    def _attention_to_lists(self) -> str | None:
         if self.links and self.skipped_other_key == self.links:
             return "Every link leads to the host of another rate key; nothing was fetched."
-        if not self.links and self.pages:
+        if not self.links and self.pages and not self.files_unchanged:
             return "The list pages of this run had no link."
+        if self.without_link > self.links:
+            return f"{self.without_link} items of the list have no link, {self.links} have one."
+        if self.files_failed:
+            return f"{self.files_failed} files of the sitemap could not be read; the job's log names them."
+        return None
+
+    def _attention_to_articles(self) -> str | None:
         if self.failed and not self.fetched:
             return f"None of the {self.failed} new articles could be fetched: {self.failures[0]}"
         if self.read and self.selector_missed * 2 > self.read:

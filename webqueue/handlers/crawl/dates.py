@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -31,6 +31,11 @@ _DATE: Final = re.compile(
     r"\s*(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})日?"
     r"(?:[T\s]+(\d{1,2}):(\d{2})(?::(\d{2}))?(?:[.,]\d+)?\s*(Z|[+-]\d{2}:?\d{2})?)?\s*"
 )
+_SECONDS: Final = re.compile(r"\d{9,16}(?:\.\d{1,9})?")
+# 0 and small numbers mean "not set"; from 1973 to 2096 seconds cannot be taken for milliseconds.
+_EARLIEST_STAMP: Final = 100_000_000
+_LATEST_STAMP: Final = 4_000_000_000
+_LAST_YEAR: Final = 9999
 _LONGEST_JSON: Final = 200_000
 _DEEPEST_JSON: Final = 20
 
@@ -71,6 +76,34 @@ def parse(text: str, timezone: tzinfo) -> datetime | None:
         return local.replace(tzinfo=timezone).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def of_value(value: Any, timezone: tzinfo) -> datetime | None:
+    """A time as JSON has it, in UTC: a date as pages write it, or seconds, milliseconds or microseconds since 1970.
+
+    Args:
+        value: of whatever type; numbers may be texts.
+        timezone: of the site, for dates without an offset.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if not _SECONDS.fullmatch(text):
+            return parse(text, timezone)
+        value = float(text)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    for factor in (1, 1_000, 1_000_000):
+        if _EARLIEST_STAMP <= value < _LATEST_STAMP * factor:
+            return datetime.fromtimestamp(value / factor, UTC)
+    return None
+
+
+def changed_at(text: str, timezone: tzinfo) -> datetime | None:
+    """The latest time that a date of change can mean, in UTC: a day alone is its last second."""
+    found = parse(text, timezone)
+    if found is not None and ":" not in text and found.year < _LAST_YEAR:
+        found += timedelta(days=1, seconds=-1)
+    return found
 
 
 def _in_meta(tree: LexborHTMLParser) -> Iterator[str]:

@@ -1,35 +1,25 @@
-"""Fetching list pages and articles, and storing the articles."""
+"""Fetching articles, and storing them."""
 
 from __future__ import annotations
 
-import hashlib
+from dataclasses import replace
 from enum import Enum
 from http import HTTPStatus
 from typing import Any, Final
 
-from webqueue.handlers.crawl.articles import Article, Extractor, canonical_url
+from webqueue.handlers.crawl.articles import Article, Extractor, canonical_url, whole_text
+from webqueue.handlers.crawl.attachments import Attachments, file_draft, files_of
 from webqueue.handlers.crawl.counters import Counters
 from webqueue.handlers.crawl.encodings import decode
+from webqueue.handlers.crawl.listing import MISSING
 from webqueue.handlers.crawl.pages import Link, Page
-from webqueue.handlers.crawl.parameters import ListParameters
+from webqueue.handlers.crawl.parameters import ArticleParameters
 from webqueue.handlers.protocol import Context, DocumentDraft, FetchError, Request, Response
 
-_MISSING: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 _WEB_PAGES: Final = frozenset({"", "text/html", "application/xhtml+xml", "application/xml", "text/xml"})
 _NO_ANSWER: Final = frozenset({"network", "timeout"})
 _LONGEST_PREVIEW: Final = 20_000  # characters of text in the result of a trial
-
-
-class ListPageError(Exception):
-    """The list could not be read, so that the crawl cannot go on; the text is for the operator.
-
-    Attributes:
-        details: what the job's result says of it.
-    """
-
-    def __init__(self, message: str, **details: Any) -> None:
-        super().__init__(message)
-        self.details = details
+_LOGGED_ELSEWHERE: Final = 20
 
 
 class Met(Enum):
@@ -37,43 +27,8 @@ class Met(Enum):
 
     NEW = "new"
     OLD = "old"
+    RECENT = "recent"  # known, and young enough to be fetched again
     ELSEWHERE = "elsewhere"  # a host of another rate key
-
-
-def fetch_list_page(ctx: Context, number: int, url: str) -> Page | None:
-    """Fetch list page `number`; None when the server says that there is no such page (404, 410).
-
-    Raises:
-        ListPageError: it could not be read.
-    """
-    try:
-        response = ctx.fetch(Request(url, is_list_page=True))
-    except FetchError as error:
-        raise ListPageError(f"List page {number} could not be read: {error}") from None
-    if response.status in _MISSING:
-        return None
-    if response.status != HTTPStatus.OK:
-        raise ListPageError(
-            f"List page {number} could not be read: HTTP {response.status} from {response.url}."
-        )
-    return Page(response)
-
-
-def check_not_empty(ctx: Context, params: ListParameters, number: int, page: Page) -> None:
-    """Refuse list page 1 without a link (DESIGN P12); a later page without one is the end of the list.
-
-    Raises:
-        ListPageError: it names the selector, the URL, and the copy that was kept.
-    """
-    if number > 1:
-        return
-    kept = ctx.keep_page("list-page-1.html", page.response.body)
-    raise ListPageError(
-        f"No link on list page 1: item_selector {params.item_selector!r} matches no link at {page.url}. "
-        f"Compare it with the copy of the page that was kept as {kept}.",
-        kept_page=kept,
-        url=page.url,
-    )
 
 
 class Articles:
@@ -83,10 +38,16 @@ class Articles:
         ctx: of the job.
         params: of the target.
         counters: of the run, written here.
+
+    Attributes:
+        stored: URLs of the documents that this run stored.
+        silent_in_a_row: articles that got no answer since the last one that did.
+        last_failure: what was wrong with the last article that failed.
     """
 
-    def __init__(self, ctx: Context, params: ListParameters, counters: Counters) -> None:
+    def __init__(self, ctx: Context, params: ArticleParameters, counters: Counters) -> None:
         self._ctx = ctx
+        self._params = params
         self._counters = counters
         self._extractor = Extractor(
             title_selector=params.title_selector,
@@ -94,7 +55,10 @@ class Articles:
             ignore_selectors=params.ignore_selectors,
             timezone=ctx.site.timezone,
         )
-        self._stored: set[str] = set()
+        self._attachments = (
+            Attachments(ctx, params.attachment_max_mb, counters) if params.attachments else None
+        )
+        self.stored: set[str] = set()
         self.silent_in_a_row = 0
         self.last_failure = ""
 
@@ -103,30 +67,60 @@ class Articles:
 
         An article that cannot be fetched is counted and logged, and the crawl goes on.
         """
-        response = self._fetch(link, is_stored=is_stored)
+        if link.html is not None:
+            what = self._store(self._draft_of_list(link, link.html))
+            return Met.OLD if is_stored and what == "unchanged" else Met.NEW
+        response = self.fetch(link, is_stored=is_stored)
         if isinstance(response, Met):
             return response
+        self.take(link, response)
+        return Met.NEW
+
+    def fetch(self, link: Link, *, is_stored: bool, conditional: bool = True) -> Response | Met:
+        """The page of an article; what the link was to the run, when there is nothing to store."""
+        headers = self._ctx.validators(link.url) if is_stored and conditional else {}
+        try:
+            response = self._ctx.fetch(Request(link.url, headers=headers))
+        except FetchError as error:
+            if error.kind == "other_key":
+                self._skip(link)
+                return Met.ELSEWHERE
+            self.silent_in_a_row = self.silent_in_a_row + 1 if error.kind in _NO_ANSWER else 0
+            self.fail(str(error))
+            return Met.NEW
+        self.silent_in_a_row = 0
         if response.status == HTTPStatus.NOT_MODIFIED and is_stored:
             self._ctx.seen(link.url)
             self._counters.unchanged += 1
             return Met.OLD
-        if response.status in _MISSING and is_stored:
+        if response.status in MISSING and is_stored:
             self._ctx.missing(link.url)
         if response.status != HTTPStatus.OK:
-            self._fail(f"HTTP {response.status} from {link.url}")
+            self.fail(f"HTTP {response.status} from {link.url}")
             return Met.NEW
-        self._store(link, response)
-        return Met.NEW
+        return response
+
+    def take(self, link: Link, response: Response) -> Page | None:
+        """Store the article of a response; its page, None when it is a file."""
+        page = None
+        if media_type(response) in _WEB_PAGES:
+            page = Page(response)
+            draft = self._draft(link, page)
+        else:
+            draft = _file(link, response, keep=self._attachments is not None)
+        self._store(draft)
+        return page
 
     def preview(self, link: Link) -> dict[str, Any] | None:
         """The article of a link as it would be stored; None when it cannot be fetched (then it is counted)."""
-        response = self._fetch(link, is_stored=False)
-        if isinstance(response, Met):
-            return None
-        if response.status != HTTPStatus.OK:
-            self._fail(f"HTTP {response.status} from {link.url}")
-            return None
-        draft = self._draft(link, response)
+        if link.html is not None:
+            draft = self._draft_of_list(link, link.html)
+        else:
+            response = self.fetch(link, is_stored=False)
+            if isinstance(response, Met):
+                return None
+            is_page = media_type(response) in _WEB_PAGES
+            draft = self._draft(link, Page(response)) if is_page else _file(link, response, keep=False)
         return {
             "url": draft.url,
             "title": draft.title,
@@ -134,62 +128,74 @@ class Articles:
             "published_at": draft.published_at.isoformat() if draft.published_at else None,
         }
 
-    def _fetch(self, link: Link, *, is_stored: bool) -> Response | Met:
-        headers = self._ctx.validators(link.url) if is_stored else {}
-        try:
-            response = self._ctx.fetch(Request(link.url, headers=headers))
-        except FetchError as error:
-            if error.kind == "other_key":
-                self._counters.skipped_other_key += 1
-                self._ctx.log(f"Skipped, because its host has another rate key: {link.url}")
-                return Met.ELSEWHERE
-            self.silent_in_a_row = self.silent_in_a_row + 1 if error.kind in _NO_ANSWER else 0
-            self._fail(str(error))
-            return Met.NEW
-        self.silent_in_a_row = 0
-        return response
-
-    def _fail(self, message: str) -> None:
+    def fail(self, message: str) -> None:
+        """Count and log an article that could not be fetched."""
         self.last_failure = message
         self._counters.fail(message)
         self._ctx.log(f"Article failed: {message}", level="warning")
 
-    def _store(self, link: Link, response: Response) -> None:
-        draft = self._draft(link, response)
+    def _skip(self, link: Link) -> None:
+        self._counters.skipped_other_key += 1
+        if self._counters.skipped_other_key <= _LOGGED_ELSEWHERE:
+            self._ctx.log(f"Skipped, because its host has another rate key: {link.url}")
+
+    def _store(self, draft: DocumentDraft) -> str:
         what = self._ctx.store(draft).what
         counters = self._counters
-        if draft.url in self._stored:
+        if draft.url in self.stored:
             counters.duplicates += 1  # another link to a page of this run, told by its canonical address
-            return
-        self._stored.add(draft.url)
+            return what
+        self.stored.add(draft.url)
         if what == "new":
             counters.new += 1
         elif what == "changed":
             counters.changed += 1
         else:
             counters.unchanged += 1
+        return what
 
-    def _draft(self, link: Link, response: Response) -> DocumentDraft:
-        content_type = response.headers.get("content-type", "")
-        media_type = content_type.partition(";")[0].strip().lower()
-        if media_type not in _WEB_PAGES:
-            return _file(link, response, media_type)
-        page = Page(response)
+    def _draft(self, link: Link, page: Page) -> DocumentDraft:
+        response = page.response
         article = self._extractor.extract(page)
         self._count_texts(article)
+        self._keep_files(page, link)
         canonical = canonical_url(page) or link.url
         return DocumentDraft(
             url=canonical,
             title=article.title or link.text,
             text=article.text,
-            published_at=article.published_at,
+            published_at=article.published_at or link.published_at,
             hashed_text=article.hashed_text,
             original=response.body,
-            content_type=content_type or "text/html",
+            content_type=response.headers.get("content-type") or "text/html",
             aliases=(link.url,) if canonical != link.url else (),
             etag=response.headers.get("etag"),
             last_modified=response.headers.get("last-modified"),
         )
+
+    def _draft_of_list(self, link: Link, html: str) -> DocumentDraft:
+        """The article as the list itself has it."""
+        page = Page(
+            Response(link.url, HTTPStatus.OK, {"content-type": "text/html; charset=utf-8"}, html.encode(), 0)
+        )
+        article = Article(link.text, whole_text(page.tree), link.published_at)
+        self._count_texts(article)
+        self._keep_files(page, replace(link, html=None))
+        return DocumentDraft(
+            url=link.url,
+            title=link.text or article.text[:200] or link.url,
+            text=article.text,
+            published_at=link.published_at,
+            original=page.response.body,
+            content_type="text/html; charset=utf-8",
+        )
+
+    def _keep_files(self, page: Page, link: Link) -> None:
+        """Keep what belongs to an article before the article itself: one that is stored is complete."""
+        if self._attachments is not None and not self._ctx.job.is_trial:
+            files = dict(files_of(page, self._params.content_selector)) | dict(link.files)
+            files.pop(link.url, None)
+            self._attachments.store(files.items())
 
     def _count_texts(self, article: Article) -> None:
         self._counters.read += 1
@@ -197,17 +203,15 @@ class Articles:
         self._counters.selector_missed += article.missed
 
 
-def _file(link: Link, response: Response, media_type: str) -> DocumentDraft:
-    """What is no web page is a document too, so that it is known the next time; its bytes are not kept."""
-    text = ""
-    if media_type.startswith("text/"):
+def media_type(response: Response) -> str:
+    """What kind of file the server says it is, `text/html` for instance."""
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _file(link: Link, response: Response, *, keep: bool) -> DocumentDraft:
+    """What is no web page is a document too, so that it is known the next time."""
+    draft = replace(file_draft(link.url, link.text, response, keep=keep), published_at=link.published_at)
+    if media_type(response).startswith("text/"):
         text = decode(response.body, response.headers.get("content-type")).text
-    return DocumentDraft(
-        url=link.url,
-        title=link.text or link.url.rpartition("/")[2],
-        text=text,
-        hashed_text=None if text else hashlib.sha256(response.body).hexdigest(),
-        content_type=media_type,
-        etag=response.headers.get("etag"),
-        last_modified=response.headers.get("last-modified"),
-    )
+        return replace(draft, text=text, hashed_text=None) if text else draft
+    return draft

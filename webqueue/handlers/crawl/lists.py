@@ -1,84 +1,80 @@
-"""Which list pages there are: by number in the URL, or from link to link."""
+"""The adapter `list`: pages of links, found by number in the URL or from link to link."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from webqueue.handlers.crawl.listing import Listed, ListPage, fetch_list_page
+from webqueue.handlers.crawl.memory import Memory
+from webqueue.handlers.crawl.numbers import Numbers
 from webqueue.handlers.crawl.pages import Page
-from webqueue.handlers.crawl.parameters import PAGE, ListParameters
+from webqueue.handlers.crawl.parameters import ListParameters
 from webqueue.handlers.crawl.urls import join
+from webqueue.handlers.protocol import Context
 
 NEXT_URL: Final = "next_url"
 
 
-@dataclass(frozen=True)
-class ListPage:
-    """One list page: its number, counted from 1, and where it is."""
-
-    number: int
-    url: str
-
-
-class ListPages:
-    """The list pages of a target.
+class HtmlListing:
+    """The list pages of a target with the adapter `list`.
 
     Args:
-        params: of the target.
-        base_url: of the site; list URLs may be relative to it.
+        ctx: of the job; its parameters are `ListParameters`.
+        memory: of the target.
     """
 
-    def __init__(self, params: ListParameters, base_url: str) -> None:
-        self._params = params
-        self._base_url = base_url
+    stops_at_known: bool = True
+
+    def __init__(self, ctx: Context, memory: Memory) -> None:
+        self._ctx = ctx
+        self._memory = memory
+        self._params: ListParameters = ctx.params
+        self._numbers = Numbers(
+            self._params.list_url, ctx.site.base_url, self._params.page_start, self._params.first_list_url
+        )
         self._visited: set[str] = set()
 
     @property
-    def by_links(self) -> bool:
-        """Whether each page is only found through the one before it."""
-        return self._params.next_selector is not None
+    def max_pages(self) -> int:
+        """See `Listing`."""
+        return self._params.max_pages
 
     def start(self, number: int, data: Mapping[str, Any]) -> ListPage:
-        """The page to begin with.
+        """See `Listing`; where pages are found by links and no checkpoint knows the URL, page 1."""
+        if self._params.next_selector is not None and number > 1:
+            return next_by_checkpoint(number, data) or self._numbers.page(1)
+        return self._numbers.page(number)
 
-        Args:
-            number: the first page that is wanted.
-            data: of the checkpoint that the page before it left.
+    def read(self, listed: ListPage) -> Listed | None:
+        """See `Listing`."""
+        response = fetch_list_page(self._ctx, listed, self._memory, may_be_unchanged=listed.number == 1)
+        if response is None:
+            return None
+        page = Page(response)
+        return Listed(
+            url=page.url,
+            body=response.body,
+            links=page.links(self._params.item_selector),
+            following=self._after(listed, page),
+            ended="no_next_link",
+            nothing=f"item_selector {self._params.item_selector!r} matches no link",
+        )
 
-        Returns:
-            That page; where pages are found by links and no checkpoint knows its URL, page 1, from which the crawl
-            has to walk.
+    def checkpoint_data(self, following: ListPage | None) -> Mapping[str, Any]:
+        """See `Listing`."""
+        return {NEXT_URL: following.url} if self._params.next_selector is not None and following else {}
 
-        Raises:
-            ValueError: its URL cannot be used.
-        """
-        known_url = data.get(NEXT_URL)
-        if self.by_links and number > 1:
-            if isinstance(known_url, str) and join(known_url, "") is not None:
-                return ListPage(number, known_url)
-            number = 1
-        return self._numbered(number)
-
-    def after(self, listed: ListPage, page: Page) -> ListPage | None:
-        """The page after `listed`, or None when it is the last one."""
+    def _after(self, listed: ListPage, page: Page) -> ListPage | None:
         self._visited.add(listed.url)
         if self._params.next_selector is None:
-            return self._numbered(listed.number + 1)
+            return self._numbers.page(listed.number + 1)
         url = page.next_url(self._params.next_selector)
         # A link back to an earlier page is how some sites say that there is no next one.
         return None if url is None or url in self._visited else ListPage(listed.number + 1, url)
 
-    def _numbered(self, number: int) -> ListPage:
-        if number == 1 and self._params.first_list_url:
-            template = self._params.first_list_url
-        else:
-            template = self._params.list_url
-        # Replaced, not formatted: other braces in a URL mean nothing here.
-        link = template.replace(PAGE, str(self._params.page_start + number - 1))
-        url = join(self._base_url, link)
-        if url is None:
-            raise ValueError(
-                f"List page {number} has no usable URL: {link!r} on the site {self._base_url!r}."
-            )
-        return ListPage(number, url)
+
+def next_by_checkpoint(number: int, data: Mapping[str, Any]) -> ListPage | None:
+    """The page that a checkpoint names as the next one, None where it names none that can be used."""
+    url = data.get(NEXT_URL)
+    return ListPage(number, url) if isinstance(url, str) and join(url, "") is not None else None

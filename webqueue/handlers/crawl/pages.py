@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -18,10 +19,22 @@ _LONGEST_LINK_TEXT: Final = 500
 
 @dataclass(frozen=True)
 class Link:
-    """A link to an article, and its text in one line."""
+    """A link to an article, with what the list says of it.
+
+    Attributes:
+        text: in one line; the title, where the article itself has none.
+        published_at: when it was published.
+        changed_at: when it was changed last; a stored one that was fetched before is fetched again, conditionally.
+        html: the article itself, where the list has it: then its page is not fetched.
+        files: (URL, name) of files that belong to it.
+    """
 
     url: str
     text: str
+    published_at: datetime | None = None
+    changed_at: datetime | None = None
+    html: str | None = None
+    files: tuple[tuple[str, str], ...] = ()
 
 
 class Page:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
@@ -41,24 +41,37 @@ def checked_selector(value: str) -> str:
     return value
 
 
+def checked_url(value: str) -> str:
+    """`value`, when it can be a URL: absolute, or relative to the site's.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    value = value.strip()
+    if not value:
+        raise ValueError("must not be empty")
+    try:
+        scheme = urlsplit(value).scheme
+    except ValueError as error:
+        raise ValueError(f"{value!r} is no URL: {error}") from None
+    if scheme not in {"", "http", "https"}:
+        raise ValueError(f"{value!r} has the scheme {scheme!r}; only http and https can be crawled")
+    return value
+
+
 OptionalText = Annotated[str | None, BeforeValidator(_nothing_for_blank)]
 Selector = Annotated[str, AfterValidator(checked_selector)]
 OptionalSelector = Annotated[Selector | None, BeforeValidator(_nothing_for_blank)]
+Url = Annotated[str, AfterValidator(checked_url)]
+OptionalUrl = Annotated[Url | None, BeforeValidator(_nothing_for_blank)]
 
 
-class ListParameters(Parameters):
-    """What a `crawl` target of a site with the adapter `list` says."""
+class ArticleParameters(Parameters):
+    """What every adapter's targets say of their articles.
 
-    list_url: str = Field(
-        description="URL of the list pages, absolute or relative to the site's base URL; {page} is the number."
-    )
-    first_list_url: OptionalText = Field(None, description="URL of list page 1, when it has one of its own.")
-    page_start: int = Field(1, ge=0, le=1_000_000, description="What {page} is on list page 1.")
-    next_selector: OptionalSelector = Field(
-        None, description="CSS: the link to the next list page, instead of {page}."
-    )
-    max_pages: int = Field(50, ge=1, le=100_000, description="The last list page that is fetched.")
-    item_selector: Selector = Field(description="CSS: the links to articles on a list page.")
+    Adapters name it before their own fields' class, so that forms show its fields after those.
+    """
+
     title_selector: OptionalSelector = Field(
         None, description="CSS: an article's title; else it is found by itself."
     )
@@ -68,49 +81,51 @@ class ListParameters(Parameters):
     ignore_selectors: tuple[Selector, ...] = Field(
         (), max_length=100, description="CSS: parts of an article that make no new version when they change."
     )
-    recheck_days: int = Field(0, ge=0, le=3_650, description="Articles of so many days are fetched again.")
+    recheck_days: int = Field(
+        0, ge=0, le=3_650, description="Articles of so many days are fetched again, if they changed."
+    )
+    attachments: bool = Field(
+        False, description="Keep the files that articles link to (pdf, doc, xls …) as documents too."
+    )
+    attachment_max_mb: int = Field(
+        20, ge=1, le=200, description="Larger files are left out and counted (megabytes)."
+    )
 
-    @field_validator("list_url", "first_list_url")
-    @classmethod
-    def _check_url(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        value = value.strip()
-        if not value:
-            raise ValueError("must not be empty")
-        try:
-            scheme = urlsplit(value).scheme
-        except ValueError as error:
-            raise ValueError(f"{value!r} is no URL: {error}") from None
-        if scheme not in {"", "http", "https"}:
-            raise ValueError(f"{value!r} has the scheme {scheme!r}; only http and https can be crawled")
-        return value
 
-    @field_validator("recheck_days")
-    @classmethod
-    def _check_recheck_days(cls, value: int) -> int:
-        if value:
-            raise ValueError(
-                "fetching known articles again after days is not built yet; use 0, or a run with force"
-            )
-        return value
+class ListFields(Parameters):
+    """Where a target of the adapter `list` finds its articles."""
+
+    list_url: Url = Field(
+        description="URL of the list pages, absolute or relative to the site's base URL; {page} is the number."
+    )
+    first_list_url: OptionalUrl = Field(None, description="URL of list page 1, when it has one of its own.")
+    page_start: int = Field(1, ge=0, le=1_000_000, description="What {page} is on list page 1.")
+    next_selector: OptionalSelector = Field(
+        None, description="CSS: the link to the next list page, instead of {page}."
+    )
+    max_pages: int = Field(50, ge=1, le=100_000, description="The last list page that is fetched.")
+    item_selector: Selector = Field(description="CSS: the links to articles on a list page.")
+
+
+class ListParameters(ArticleParameters, ListFields):
+    """What a `crawl` target of a site with the adapter `list` says."""
 
     @model_validator(mode="after")
     def _check_paging(self) -> Self:
         if self.first_list_url and PAGE in self.first_list_url:
-            raise _wrong("first_list_url", f"is the URL of list page 1 alone, so {PAGE} cannot stand in it")
+            raise wrong("first_list_url", f"is the URL of list page 1 alone, so {PAGE} cannot stand in it")
         if PAGE in self.list_url and self.next_selector:
-            raise _wrong(
+            raise wrong(
                 "next_selector", f"list_url has {PAGE} already: only one of them can lead to the next page"
             )
         if PAGE not in self.list_url and not self.next_selector and self.max_pages > 1:
-            raise _wrong(
+            raise wrong(
                 "list_url",
                 f"nothing leads to list page 2: write {PAGE} into list_url, set next_selector, or set max_pages to 1",
             )
         return self
 
 
-def _wrong(field: str, message: str) -> PydanticCustomError:
+def wrong(field: str, message: str) -> PydanticCustomError:
     """An error of two fields together, shown at one of them."""
-    return PydanticCustomError("list_parameters", "{message}", {"field": field, "message": message})
+    return PydanticCustomError("crawl_parameters", "{message}", {"field": field, "message": message})

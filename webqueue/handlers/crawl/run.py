@@ -1,40 +1,49 @@
-"""One run of the adapter `list`: from list page to list page, and from article to article (DESIGN section 6)."""
+"""Runs of crawls: what all of them share, and the run from list page to list page (DESIGN section 6)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 from webqueue.handlers.crawl.counters import Counters
-from webqueue.handlers.crawl.fetching import Articles, ListPageError, Met, check_not_empty, fetch_list_page
-from webqueue.handlers.crawl.lists import NEXT_URL, ListPage, ListPages
-from webqueue.handlers.crawl.pages import Link, Page
-from webqueue.handlers.crawl.parameters import ListParameters
-from webqueue.handlers.protocol import BlockedError, Context, Known, StopRequested
+from webqueue.handlers.crawl.fetching import Articles, Met
+from webqueue.handlers.crawl.listing import (
+    Listed,
+    Listing,
+    ListPage,
+    ListPageError,
+    UnchangedError,
+    check_not_empty,
+)
+from webqueue.handlers.crawl.memory import Memory
+from webqueue.handlers.crawl.pages import Link
+from webqueue.handlers.protocol import BlockedError, Context, Known, StopRequested, StoredTimes
 from webqueue.outcomes import Blocked, Cancelled, Checkpoint, Done, Failed, Outcome
 
 # Dead links come in rows on old sites; a server that does not answer at all is another matter.
 _SILENT_ARTICLES_IN_A_ROW: Final = 10
+_LINKS_AT_ONCE: Final = 200
+_ENDS_OF_LISTS: Final = frozenset({"empty_page", "last_page", "no_such_page", "repeated_page"})
 
 
-class ListCrawl:
-    """One run. It resumes after the last completed list page, and commits a checkpoint after each.
+class Run(ABC):
+    """One run of a crawl: it resumes from the checkpoint, and says in the end what it found.
 
     Args:
-        ctx: of the job; its parameters are `ListParameters`.
+        ctx: of the job.
+        memory: of the target's list pages.
+        counters: of the run.
     """
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, memory: Memory, counters: Counters) -> None:
         self._ctx = ctx
-        self._params: ListParameters = ctx.params
-        self._counters = Counters()
-        self._pages = ListPages(self._params, ctx.site.base_url)
-        self._articles = Articles(ctx, self._params, self._counters)
+        self._memory = memory
+        self._counters = counters
+        self._articles = Articles(ctx, ctx.params, counters)
         self._resumed = ctx.checkpoint_at_start if ctx.target.track_checkpoint else Checkpoint()
         self._checkpoint = self._resumed
-        self._first = self._resumed.page + 1 if self._resumed.page else max(ctx.job.from_page, 1)
-        self._met: set[str] = set()
-        self._links_before: list[str] = []
 
     def run(self) -> Outcome:
         """Crawl until a reason to stop; the outcome has the counters and names the reason."""
@@ -42,106 +51,32 @@ class ListCrawl:
             return self._run()
         except BlockedError as error:
             checkpoint = self._checkpoint if self._ctx.target.track_checkpoint else None
-            return Blocked(error.reason, error.retry_after, checkpoint, self._result("blocked"))
+            result = self._result("blocked")
+            return Blocked(error.reason, error.retry_after, checkpoint, result, error.rate_key)
         except StopRequested:
             return Cancelled(self._result("stop_requested"))
         except ListPageError as error:
             return Failed(str(error), {**self._result("failed"), **error.details})
 
+    @abstractmethod
     def _run(self) -> Outcome:
-        if self._first > self._params.max_pages:
-            if self._resumed.page:
-                return self._finish("max_pages")
-            raise ListPageError(f"from_page is {self._first}, but max_pages is {self._params.max_pages}.")
-        listed = self._start()
-        while listed is not None:
-            self._poll()
-            page = fetch_list_page(self._ctx, listed.number, listed.url)
-            if page is None:
-                return self._no_such_page(listed)
-            following = self._pages.after(listed, page)
-            if listed.number >= self._first:  # else it is only walked through, on the way to from_page
-                stop = self._read(listed, page)
-                self._complete(listed, following)
-                if stop is not None:
-                    return self._finish(stop)
-            listed = following
-        return self._finish("no_next_link")
-
-    def _start(self) -> ListPage | None:
-        try:
-            return self._pages.start(self._first, self._resumed.data)
-        except ValueError as error:
-            raise ListPageError(f"{error} Check list_url and the site's base_url.") from None
+        """Crawl."""
 
     def _poll(self) -> None:
         if self._ctx.should_stop():
             raise StopRequested
 
-    def _read(self, listed: ListPage, page: Page) -> str | None:
-        """Crawl the articles of a list page; why the crawl stops here, or None."""
-        self._ctx.page(listed.number)
-        links = page.links(self._params.item_selector)
-        self._counters.pages += 1
-        self._counters.links += len(links)
-        if listed.number == 1:
-            self._counters.links_on_page_1 = len(links)
-        if not links:
-            check_not_empty(self._ctx, self._params, listed.number, page)
-            return "empty_page"
-        urls = [link.url for link in links]
-        if urls == self._links_before:
-            return "repeated_page"  # the server answers the last page for every number beyond it
-        self._links_before = urls
-        goes_on = self._crawl_links(listed, links)
-        if not goes_on and not self._ctx.force:
-            return "known_pages"
-        return "max_pages" if listed.number >= self._params.max_pages else None
+    def _commit(self, page: int, data: Mapping[str, Any]) -> None:
+        if self._ctx.target.track_checkpoint:
+            self._ctx.checkpoint(page, data)
+            self._checkpoint = Checkpoint(page, data)
 
-    def _crawl_links(self, listed: ListPage, links: list[Link]) -> bool:
-        """Crawl the articles; whether they are a reason to read the next list page."""
-        met: set[Met] = set()
-        for position, link in enumerate(links, start=1):
-            self._poll()
-            self._ctx.progress(position, len(links), f"list page {listed.number}: {link.text}"[:200])
-            met.add(self._crawl_link(link))
-            if self._articles.silent_in_a_row >= _SILENT_ARTICLES_IN_A_ROW:
-                raise ListPageError(
-                    f"{_SILENT_ARTICLES_IN_A_ROW} articles in a row got no answer, the last on list page "
-                    f"{listed.number}: {self._articles.last_failure}"
-                )
-        # One new link is enough to go on, whatever is pinned above it; so is a page that only leads elsewhere.
-        return Met.NEW in met or met == {Met.ELSEWHERE}
-
-    def _crawl_link(self, link: Link) -> Met:
-        if link.url in self._met:
-            self._counters.duplicates += 1
-            return Met.OLD
-        self._met.add(link.url)
-        state = self._ctx.known(link.url)
-        if state == Known.IN_CHAIN:
-            self._counters.in_chain += 1
-            return Met.NEW
-        if state == Known.KNOWN and not self._ctx.force:
-            self._counters.known += 1
-            return Met.OLD
-        return self._articles.crawl(link, is_stored=state == Known.KNOWN)
-
-    def _no_such_page(self, listed: ListPage) -> Outcome:
-        """Page numbers beyond the last one answer 404 on many sites; on the first page of a crawl it is a fault."""
-        if listed.number > 1 and (self._counters.pages or self._resumed.page):
-            self._ctx.log(
-                f"List page {listed.number} does not exist ({listed.url}): the list ends before it."
+    def _check_silence(self, where: str) -> None:
+        if self._articles.silent_in_a_row >= _SILENT_ARTICLES_IN_A_ROW:
+            raise ListPageError(
+                f"{_SILENT_ARTICLES_IN_A_ROW} articles in a row got no answer, the last {where}: "
+                f"{self._articles.last_failure}"
             )
-            return self._finish("no_such_page")
-        raise ListPageError(f"List page {listed.number} does not exist: HTTP 404 or 410 from {listed.url}.")
-
-    def _complete(self, listed: ListPage, following: ListPage | None) -> None:
-        if not self._ctx.target.track_checkpoint:
-            return
-        data: Mapping[str, Any] = {NEXT_URL: following.url} if self._pages.by_links and following else {}
-        self._ctx.checkpoint(listed.number, data)
-        self._checkpoint = Checkpoint(listed.number, data)
 
     def _finish(self, reason: str) -> Outcome:
         counters = self._counters
@@ -152,8 +87,168 @@ class ListCrawl:
                 self._result("failed"),
             )
         # A resumed run may have little left to do; what its chain found is in the runs before it.
-        attention = None if self._resumed.page and not counters.links else counters.attention()
-        return Done(self._result(reason), attention)
+        attention = None
+        if counters.links or not self._resumed.page:
+            attention = counters.attention() or self._attention(reason)
+        result = self._result(reason)
+        if not self._resumed.page and not counters.incomplete:
+            result |= self._memory.result()
+        return Done(result, attention)
+
+    def _attention(self, reason: str) -> str | None:
+        """Why a person should look at it, beyond what the counters say."""
+        return None
 
     def _result(self, reason: str) -> dict[str, Any]:
         return self._counters.result(reason)
+
+
+class ListCrawl(Run):
+    """A run from list page to list page, and from article to article; it commits a checkpoint after each list page.
+
+    Args:
+        ctx: of the job.
+        listing: the target's list pages.
+        memory: of the target.
+        counters: of the run.
+    """
+
+    def __init__(self, ctx: Context, listing: Listing, memory: Memory, counters: Counters) -> None:
+        super().__init__(ctx, memory, counters)
+        self._listing = listing
+        self._first = self._resumed.page + 1 if self._resumed.page else max(ctx.job.from_page, 1)
+        self._met: set[str] = set()
+        self._links_before: list[str] = []
+        days = ctx.params.recheck_days
+        self._recent_since = ctx.now() - timedelta(days=days) if days else None
+
+    def _run(self) -> Outcome:
+        if self._first > self._listing.max_pages:
+            if self._resumed.page:
+                return self._finish("max_pages")
+            raise ListPageError(f"from_page is {self._first}, but max_pages is {self._listing.max_pages}.")
+        listed: ListPage | None = self._start()
+        ended = "no_next_link"
+        while listed is not None:
+            self._poll()
+            try:
+                page = self._listing.read(listed)
+            except UnchangedError:
+                return self._finish("not_modified")
+            if page is None:
+                return self._no_such_page(listed)
+            ended = page.ended
+            if listed.number >= self._first:  # else it is only walked through, on the way to from_page
+                stop = self._read(listed, page)
+                self._commit(listed.number, self._listing.checkpoint_data(page.following))
+                if stop is not None:
+                    return self._finish(stop)
+            listed = page.following
+        return self._finish(ended)
+
+    def _start(self) -> ListPage:
+        try:
+            return self._listing.start(self._first, self._resumed.data)
+        except ValueError as error:
+            raise ListPageError(str(error)) from None
+
+    def _read(self, listed: ListPage, page: Listed) -> str | None:
+        """Crawl the articles of a list page; why the crawl stops here, or None."""
+        self._ctx.page(listed.number)
+        counters = self._counters
+        counters.pages += 1
+        counters.links += len(page.links)
+        counters.without_link += page.without_link
+        counters.total = page.total if page.total is not None else counters.total
+        if listed.number == 1:
+            counters.links_on_page_1 = len(page.links)
+        if not page.links:
+            check_not_empty(self._ctx, listed, page)
+            return "empty_page"
+        urls = [link.url for link in page.links]
+        if urls == self._links_before:
+            return "repeated_page"  # the server answers the last page for every number beyond it
+        self._links_before = urls
+        goes_on = self._crawl_links(listed, page.links)
+        if self._listing.stops_at_known and not goes_on and not self._ctx.force:
+            return "known_pages"
+        return "max_pages" if listed.number >= self._listing.max_pages and page.following else None
+
+    def _crawl_links(self, listed: ListPage, links: list[Link]) -> bool:
+        """Crawl the articles; whether they are a reason to read the next list page."""
+        met: set[Met] = set()
+        position = 0
+        for some in _in_groups(links):
+            states = self._ctx.known_all([link.url for link in some])
+            times = self._times_of([link for link in some if states[link.url] == Known.KNOWN])
+            for link in some:
+                self._poll()
+                position += 1
+                self._ctx.progress(
+                    position, len(links), f"list page {listed.number}: {link.text or link.url}"[:200]
+                )
+                met.add(self._crawl_link(link, states[link.url], times.get(link.url)))
+                self._check_silence(f"on list page {listed.number}")
+        # One new link is enough to go on, whatever is pinned above it; so is a page that only leads elsewhere.
+        return bool(met & {Met.NEW, Met.RECENT}) or met == {Met.ELSEWHERE}
+
+    def _crawl_link(self, link: Link, state: str, times: StoredTimes | None) -> Met:
+        if link.url in self._met or link.url in self._articles.stored:
+            self._counters.duplicates += 1
+            return Met.OLD
+        self._met.add(link.url)
+        if state == Known.IN_CHAIN:
+            self._counters.in_chain += 1
+            return Met.NEW
+        if state == Known.NEW or self._ctx.force:
+            return self._articles.crawl(link, is_stored=state == Known.KNOWN)
+        recent = times is not None and self._is_recent(times)
+        if recent or (times is not None and _is_newer(link, times)):
+            self._counters.rechecked += 1
+            self._articles.crawl(link, is_stored=True)
+        else:
+            self._counters.known += 1
+        return Met.RECENT if recent else Met.OLD
+
+    def _times_of(self, known: list[Link]) -> Mapping[str, StoredTimes]:
+        """When known links were stored, where that decides whether they are fetched again."""
+        if self._ctx.force:
+            return {}
+        wanted = known if self._recent_since else [link for link in known if link.changed_at or link.html]
+        return self._ctx.stored_times([link.url for link in wanted]) if wanted else {}
+
+    def _is_recent(self, times: StoredTimes) -> bool:
+        return (
+            self._recent_since is not None
+            and (times.published_at or times.first_seen_at) >= self._recent_since
+        )
+
+    def _attention(self, reason: str) -> str | None:
+        counters = self._counters
+        whole = self._first == 1 and reason in _ENDS_OF_LISTS
+        if whole and counters.total is not None and counters.links * 2 < counters.total:
+            return (
+                f"The site says that it has {counters.total} articles; its list pages name {counters.links}."
+            )
+        return None
+
+    def _no_such_page(self, listed: ListPage) -> Outcome:
+        """Page numbers beyond the last one answer 404 on many sites; on the first page of a crawl it is a fault."""
+        if listed.number > 1 and (self._counters.pages or self._resumed.page):
+            self._ctx.log(
+                f"List page {listed.number} does not exist ({listed.url}): the list ends before it."
+            )
+            return self._finish("no_such_page")
+        raise ListPageError(f"List page {listed.number} does not exist: HTTP 404 or 410 from {listed.url}.")
+
+
+def _is_newer(link: Link, times: StoredTimes) -> bool:
+    """Whether the list says that an article was changed since it was fetched; one in the list itself costs nothing."""
+    if link.changed_at is None:
+        return link.html is not None
+    return link.changed_at > times.last_seen_at
+
+
+def _in_groups(links: list[Link]) -> Iterator[list[Link]]:
+    for start in range(0, len(links), _LINKS_AT_ONCE):
+        yield links[start : start + _LINKS_AT_ONCE]

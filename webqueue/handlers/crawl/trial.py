@@ -1,47 +1,54 @@
-"""A trial of the adapter `list`: what the selectors find, before anything is stored (DESIGN section 8, `try`)."""
+"""Trials: what the parameters of a target find, before anything is stored (DESIGN section 8, `try`)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from webqueue.handlers.crawl.counters import Counters
-from webqueue.handlers.crawl.fetching import Articles, ListPageError, check_not_empty, fetch_list_page
-from webqueue.handlers.crawl.lists import ListPages
-from webqueue.handlers.crawl.parameters import ListParameters
+from webqueue.handlers.crawl.fetching import Articles
+from webqueue.handlers.crawl.listing import Listed, Listing, ListPageError, check_not_empty
 from webqueue.handlers.protocol import BlockedError, Context, StopRequested
 from webqueue.outcomes import Blocked, Cancelled, Done, Failed, Outcome
 
 
-def run_trial(ctx: Context) -> Outcome:
+def run_trial(ctx: Context, listing: Listing) -> Outcome:
     """Read list page 1 and its first article, and store nothing; the result shows what was found."""
     try:
-        return _try_out(ctx, ctx.params)
+        return _try_out(ctx, listing)
     except BlockedError as error:
-        return Blocked(error.reason, error.retry_after)
+        return Blocked(error.reason, error.retry_after, rate_key=error.rate_key)
     except StopRequested:
         return Cancelled()
     except ListPageError as error:
         return Failed(str(error), error.details)
     except ValueError as error:  # the URL of list page 1
-        return Failed(f"{error} Check list_url and the site's base_url.")
+        return Failed(str(error))
 
 
-def _try_out(ctx: Context, params: ListParameters) -> Outcome:
-    listed = ListPages(params, ctx.site.base_url).start(1, {})
-    page = fetch_list_page(ctx, listed.number, listed.url)
+def _try_out(ctx: Context, listing: Listing) -> Outcome:
+    first = listing.start(1, {})
+    page = listing.read(first)
     if page is None:
-        return Failed(f"List page 1 does not exist: HTTP 404 or 410 from {listed.url}.")
-    links = page.links(params.item_selector)
-    if not links:
-        check_not_empty(ctx, params, listed.number, page)
+        return Failed(f"List page 1 does not exist: HTTP 404 or 410 from {first.url}.")
+    if not page.links:
+        check_not_empty(ctx, first, page)
+    return _show(ctx, page)
+
+
+def _show(ctx: Context, page: Listed) -> Outcome:
     counters = Counters()
-    articles = Articles(ctx, params, counters)
+    articles = Articles(ctx, ctx.params, counters)
     result: dict[str, Any] = {
         "list_url": page.url,
-        "links": [{"url": link.url, "text": link.text} for link in links],
+        "links": [
+            {"url": link.url, "text": link.text}
+            | ({"published_at": link.published_at.isoformat()} if link.published_at else {})
+            for link in page.links
+        ],
+        "total": page.total,
         "article": None,
     }
-    for link in links:
+    for link in page.links:
         if ctx.should_stop():
             return Cancelled(result)
         result["article"] = articles.preview(link)

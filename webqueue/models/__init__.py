@@ -11,6 +11,7 @@ from webqueue.models.login_attempts import LoginAttempt
 from webqueue.models.processes import Process
 from webqueue.models.rate_keys import IntervalChange, KeyEvent, RateKey, RateKeyStatus
 from webqueue.models.sites import RateGroupRow, Site, Target
+from webqueue.models.visits import RequestDay, RobotsFile
 
 __all__ = [
     "AuditEntry",
@@ -32,6 +33,8 @@ __all__ = [
     "RateGroupRow",
     "RateKey",
     "RateKeyStatus",
+    "RequestDay",
+    "RobotsFile",
     "Role",
     "Site",
     "StoredSetting",

@@ -118,6 +118,8 @@ class Job(ModelWithQueue, Base):
     tick: Mapped[datetime | None]
 
     due_at: Mapped[datetime]
+    # When it would be due if its site were open then; NULL for a job whose due time opening hours did not move.
+    due_before_hours: Mapped[datetime | None]
     retry_at: Mapped[datetime | None] = mapped_column()
     enqueued_at: Mapped[datetime]
     # The start of the present run, cleared by a recovery; `began_at` is the first start and stays.

@@ -55,6 +55,8 @@ class RateKey(ModelWithQueue, Base):
     consecutive_blocks: Mapped[int] = mapped_column(default=0)
     # The request interval that was last in force: what an orphan's recovery waits, since nobody can ask its worker.
     interval_sec: Mapped[float] = mapped_column(default=0.0)
+    # Why it is that long: `interval`, `learned` or `crawl_delay`.
+    interval_cause: Mapped[str | None] = mapped_column(String(32))
     last_request_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.helpers.admin import (
     add_target,
     add_worker,
     fill,
+    finished_job,
     log_lines,
     running_job,
 )
@@ -28,6 +30,7 @@ from webqueue import access, clock, jobs
 from webqueue import settings as webqueue_settings
 from webqueue.app import create_app
 from webqueue.database import Database
+from webqueue.documents import OriginalStore
 from webqueue.models import Job, Site, StoredSetting, Target
 from webqueue.settings import Settings
 
@@ -344,6 +347,21 @@ def test_crawled_texts_are_escaped(browser: Browser, database: Database) -> None
     assert HOSTILE in log.text
 
 
+def test_kept_pages_are_only_downloaded(browser: Browser, settings: Settings) -> None:
+    store = OriginalStore(settings.store)
+    page = store.put(b"<script>alert(document.cookie)</script>")
+    file = store.put(b"%PDF\x00")
+    answer = browser.get(f"/kept/{page}")
+    assert answer.data == b"<script>alert(document.cookie)</script>"
+    assert answer.mimetype == "application/octet-stream"
+    assert answer.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="page-{page[:12]}.txt"'
+    assert browser.get(f"/kept/{file}").headers["Content-Disposition"].endswith('.bin"')
+    for key in ("0" * 64, "..%2f..%2fwebqueue.sqlite3", "webqueue.sqlite3", page.upper()):
+        assert browser.get(f"/kept/{key}").status_code == 404, key
+
+
 def test_secrets_are_masked_and_survive_a_save(browser: Browser, database: Database) -> None:
     secret = "Bearer s3cret"
     database.run(
@@ -645,6 +663,30 @@ def test_what_a_try_found_is_shown_as_text(browser: Browser, example: None, data
     assert 'href="javascript' not in page
     assert '<a href="http://a.example/1" rel="noreferrer noopener"' in page
     assert HOSTILE not in page
+
+
+def test_a_job_shows_what_it_counted(browser: Browser, example: None, database: Database) -> None:
+    job = database.run(
+        lambda s: finished_job(
+            s,
+            "news",
+            ago=timedelta(minutes=1),
+            seconds=2,
+            status="failed",
+            error_msg="No link on list page 1",
+            counters={"requests": 12, "bytes": 34567, "statuses": {"200": 11, "404": 1}},
+            result={
+                "pages": 2, "links": 31, "new": 0, "known": 0, "failed": 1, "links_on_page_1": 20,
+                "failures": [f"HTTP 404 from {HOSTILE}"], "stopped_because": "known_pages", "kept_page": "a" * 64,
+            },
+        )
+    )  # fmt: skip
+    text = re.sub(r"<[^>]+>", " ", browser.get(f"/jobs/{job.id}").text)
+    words = " ".join(text.split())
+    assert "List pages 2 Links 31 New 0 Not fetched 1 Requests 12 Bytes 34,567" in words
+    assert "Statuses 200: 11, 404: 1 Stopped because known pages" in words
+    assert "Could not be fetched HTTP 404 from &lt;img" in words
+    assert f'href="/kept/{"a" * 64}"' in browser.get(f"/jobs/{job.id}").text
 
 
 # --- polls

@@ -19,6 +19,7 @@ from webqueue.queries import JobFilter, JobRow
 from webqueue.queries.waiting import ordinal
 from webqueue.web import answers, confirm, live, log_lines
 from webqueue.web.auth import needs, user_name
+from webqueue.web.figures import figures_of
 from webqueue.worker.liveness import Liveness
 
 pages = Blueprint("jobs", __name__)
@@ -90,6 +91,8 @@ def show(name: str) -> Response:
         documents=documents.items,
         more_documents=documents.next_cursor is not None,
         trial=_trial(job),
+        figures=figures_of(job),
+        kept_page=_kept_page(job),
         parameters=config.masked(queries.get_target(session, job.target).params),
     )
 
@@ -126,10 +129,10 @@ def cancel(name: str) -> AnyResponse:
 def retry(name: str) -> AnyResponse:
     """Run a failed or cancelled job again, from its checkpoint."""
     job = queries.get_job(reading(), name)
-    by = user_name()
+    by, new_id = user_name(), jobs.new_job_id()
     return acted(
         url_for("jobs.show", name=job.id),
-        lambda: database().run(lambda s: jobs.retry(s, job.id, by=by)),
+        lambda: database().run(lambda s: jobs.retry(s, job.id, by=by, new_id=new_id)),
         queued_words,
     )
 
@@ -160,9 +163,11 @@ def acted(fallback: str, verb: Callable[[], Any], words: Callable[[Any], str]) -
 
 def submit_trial(target: str) -> AnyResponse:
     """Queue a try of a target, and lead to its job, where the result appears."""
-    by = user_name()
+    by, new_id = user_name(), jobs.new_job_id()
     try:
-        submitted = database().run(lambda s: jobs.submit(s, target, source=JobSource.TRY, by=by))
+        submitted = database().run(
+            lambda s: jobs.submit(s, target, source=JobSource.TRY, by=by, new_id=new_id)
+        )
     except ConflictError as error:
         return answers.refused(str(error), url_for("targets.show", code=target))
     read_anew()
@@ -238,3 +243,9 @@ def _chips(chosen: dict[str, str]) -> list[tuple[str, str]]:
 
 def _trial(job: JobRow) -> dict[str, Any] | None:
     return job.result if job.source == "try" and job.result else None
+
+
+def _kept_page(job: JobRow) -> str | None:
+    """The key of the copy of a page that the run kept for a person to look at (P12)."""
+    kept = (job.result or {}).get("kept_page")
+    return kept if isinstance(kept, str) else None

@@ -647,6 +647,7 @@ def test_over_real_http(client: ApiClient) -> None:
                 == 400
             )
             assert http.get("/api/v1/nothing").headers["content-type"] == "application/problem+json"
+            assert http.get("/api/v1").headers["content-type"] == "application/problem+json"
     finally:
         server.close()
         thread.join(10)

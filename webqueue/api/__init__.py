@@ -44,6 +44,7 @@ def blueprint(database: Database, *, logged_in: LoggedIn | None = None) -> Bluep
             methods=[route.method],
             provide_automatic_options=False,
         )
+    api.add_url_rule("", "unknown_prefix", _unknown(database, logged_in), methods=_METHODS)
     api.add_url_rule("/", "unknown_root", _unknown(database, logged_in), methods=_METHODS)
     api.add_url_rule("/<path:rest>", "unknown", _unknown(database, logged_in), methods=_METHODS)
     api.after_request(_name_request)

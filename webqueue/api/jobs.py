@@ -33,10 +33,17 @@ def run(ask: Asked, code: str) -> Response:
     force, from_page = asked.flag(data, "force"), asked.number(data, "from_page")
     if not is_code(code):
         raise NotFoundError("target", code)
+    new_id = jobs.new_job_id()
     return _submitted(
         ask,
         lambda session: jobs.submit(
-            session, code, source=JobSource.API, by=ask.caller.name, force=force, from_page=from_page
+            session,
+            code,
+            source=JobSource.API,
+            by=ask.caller.name,
+            force=force,
+            from_page=from_page,
+            new_id=new_id,
         ),
     )
 
@@ -76,7 +83,11 @@ def cancel(ask: Asked, name: str) -> Response:
 
 def retry(ask: Asked, name: str) -> Response:
     _no_more_said()
-    return _submitted(ask, lambda session: jobs.retry(session, _find(session, name).id, by=ask.caller.name))
+    new_id = jobs.new_job_id()
+    return _submitted(
+        ask,
+        lambda session: jobs.retry(session, _find(session, name).id, by=ask.caller.name, new_id=new_id),
+    )
 
 
 def move_to_front(ask: Asked, name: str) -> Response:

@@ -43,7 +43,10 @@ def put_site(session: Session, code: str, data: Mapping[str, Any], *, by: str, n
     row = _find(session, Site, code)
     said = unmasked(data, {} if row is None else site_data(row))
     spec = _accepted(check_site({"code": code, **said}), code, said)
-    return Store(session, by=by, now=now).site(spec)
+    store = Store(session, by=by, now=now)
+    change = store.site(spec)
+    store.settle_sites()
+    return change
 
 
 def put_target(session: Session, code: str, data: Mapping[str, Any], *, by: str, now: datetime) -> Change:

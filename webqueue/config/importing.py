@@ -47,6 +47,8 @@ def import_file(
     store = Store(session, by=by, now=now, dry_run=dry_run)
     changes = store.groups(file.rate_groups)
     changes += [store.site(spec) for spec in file.sites]
+    if not dry_run:
+        store.settle_sites()
     changes += [store.target(spec) for spec in file.targets]
     return ImportReport(tuple(changes), dry_run=dry_run)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -29,6 +29,8 @@ from webqueue.config.ticks import restart_ticks
 from webqueue.errors import ConflictError
 from webqueue.models import AuditEntry, Job, RateGroupRow, Site, Target
 
+M = TypeVar("M", Site, Target)
+
 # Fields that decide when a target ticks, and those that decide which rate key a site has.
 _TICKING: Final = frozenset({"schedule", "timezone", "start_at", "end_at", "enabled", "site"})
 _KEYING: Final = frozenset({"rate_key", "base_url", "adapter"})
@@ -48,12 +50,17 @@ class Store:
         self._by = by
         self._now = now
         self._dry_run = dry_run
+        self._other_keys: set[str] = set()
+        self._other_zones: set[str] = set()
         # FOR NO KEY UPDATE: inserting a job checks its foreign keys while it holds its rate key, and must not have to
         # wait for this transaction, which may want the rate key next.
         self._lock: Any = None if dry_run else {"key_share": True}
 
     def groups(self, specs: Sequence[RateGroupSpec]) -> list[Change]:
-        """Store rate groups; among themselves they take the order of `specs`, for the first that matches wins."""
+        """Store rate groups; among themselves they take the order of `specs`, for the first that matches wins.
+
+        `settle_sites` has to follow.
+        """
         rows = list(
             self._session.scalars(select(RateGroupRow).order_by(RateGroupRow.position, RateGroupRow.id))
         )
@@ -75,8 +82,8 @@ class Store:
         return changes
 
     def site(self, spec: SiteSpec) -> Change:
-        """Store a site; queued jobs move when its rate key changed, ticks when its timezone did."""
-        row = self._session.get(Site, spec.code, with_for_update=self._lock)
+        """Store a site; `settle_sites` has to follow."""
+        row = self._find(Site, spec.code)
         before = None if row is None else site_data(row)
         after = spec_data(spec, SITE_FIELDS)
         change = compare("site", spec.code, before, after)
@@ -86,39 +93,54 @@ class Store:
             row = Site(code=spec.code, created_at=self._now)
             self._session.add(row)
         write_site(row, spec, self._now)
-        self._session.flush()
         self._audit(change, before, after)
         if change.what is What.CREATED or _KEYING & set(change.fields):
             # Also gives a new site's key its row, so that it can be paused before its first job.
-            jobs.rekey_site(self._session, spec.code)
-        # After the keys: a scheduler locks a key first and its target then.
+            self._other_keys.add(spec.code)
         if "timezone" in change.fields:
-            for target in self._session.scalars(
-                select(Target).where(Target.site_code == spec.code, Target.timezone.is_(None))
-            ):
-                restart_ticks(target, row, self._now)
+            self._other_zones.add(spec.code)
         return change
 
+    def settle_sites(self) -> None:
+        """Let queued jobs move to the rate keys that their sites have now, and targets tick in their sites' zones.
+
+        Keys first, all at once: a scheduler locks a key and then its target, and everybody locks keys by name.
+        """
+        self._session.flush()
+        if self._other_keys:
+            jobs.rekey_sites(self._session, sorted(self._other_keys))
+        of_sites = select(Target).where(Target.site_code.in_(self._other_zones), Target.timezone.is_(None))
+        for target in (
+            self._session.scalars(of_sites.order_by(Target.code)).all() if self._other_zones else ()
+        ):
+            restart_ticks(target, self._session.get_one(Site, target.site_code), self._now)
+        self._other_keys.clear()
+        self._other_zones.clear()
+
     def target(self, spec: TargetSpec) -> Change:
-        """Store a target; a changed schedule counts from now."""
-        row = self._session.get(Target, spec.code, with_for_update=self._lock)
+        """Store a target, of a site that is stored; a changed schedule counts from now."""
+        row = self._find(Target, spec.code)
         before = None if row is None else target_data(row)
         after = spec_data(spec, TARGET_FIELDS)
         change = compare("target", spec.code, before, after)
         if self._dry_run or change.what is What.UNCHANGED:
             return change
-        if "site" in change.fields and row is not None:
-            self._refuse_moving_jobs(row)
-        site = self._session.get_one(Site, spec.site)
+        with self._session.no_autoflush:
+            if "site" in change.fields and row is not None:
+                self._refuse_moving_jobs(row)
+            site = self._session.get_one(Site, spec.site)
         if row is None:
             row = Target(code=spec.code, created_at=self._now)
             self._session.add(row)
         write_target(row, spec, self._now)
         if change.what is What.CREATED or _TICKING & set(change.fields):
             restart_ticks(row, site, self._now)
-        self._session.flush()
         self._audit(change, before, after)
         return change
+
+    def _find(self, model: type[M], code: str) -> M | None:
+        with self._session.no_autoflush:  # hundreds of rows are written in a few statements at the end
+            return self._session.get(model, code, with_for_update=self._lock)
 
     def _write_groups(
         self,

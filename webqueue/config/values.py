@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from webqueue import cron
 from webqueue.errors import InvalidInputError
 from webqueue.models.base import CODE_LENGTH, KEY_LENGTH
+from webqueue.politeness.hours import parse_hours
 from webqueue.politeness.rate_key import RateGroup, host_of
 
 _CODE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -128,7 +129,8 @@ def _time(value: Any) -> Any:
 
 
 def _hours(value: str) -> str:
-    raise ValueError(f"{_shown(value)}: allowed hours are not built yet; leave the field out or write null")
+    """In its one form: `8:00 - 18:00` is stored as `08:00-18:00`."""
+    return str(parse_hours(value, "UTC"))
 
 
 def _unique(values: list[str]) -> list[str]:

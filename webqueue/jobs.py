@@ -32,6 +32,7 @@ from webqueue.job_verbs.settling import settle
 from webqueue.job_verbs.submitting import (
     lock_key_of_target,
     lock_keys_of_targets,
+    new_job_id,
     retry,
     skip_tick,
     skip_ticks,
@@ -72,6 +73,7 @@ __all__ = [
     "lock_key_of_target",
     "lock_keys_of_targets",
     "move_to_front",
+    "new_job_id",
     "pause_all",
     "pause_key",
     "paused_all",

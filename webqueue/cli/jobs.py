@@ -43,10 +43,17 @@ _COLUMNS: Final = (
 @json_option
 def run(target: str, wait: bool, force: bool, from_page: int, as_json: bool) -> None:
     """Queue a run of TARGET; a running `serve` or `worker` takes it."""
+    new_id = verbs.new_job_id()
     with opened() as (database, _settings):
         submitted = database.run(
             lambda session: verbs.submit(
-                session, target, source=JobSource.MANUAL, by=person(), force=force, from_page=from_page
+                session,
+                target,
+                source=JobSource.MANUAL,
+                by=person(),
+                force=force,
+                from_page=from_page,
+                new_id=new_id,
             )
         )
         if not as_json:
@@ -60,9 +67,10 @@ def run(target: str, wait: bool, force: bool, from_page: int, as_json: bool) -> 
 @json_option
 def try_(target: str, as_json: bool) -> None:
     """Try TARGET through its key: shows the matched links and the first article, and stores nothing."""
+    new_id = verbs.new_job_id()
     with opened() as (database, _settings):
         submitted = database.run(
-            lambda session: verbs.submit(session, target, source=JobSource.TRY, by=person())
+            lambda session: verbs.submit(session, target, source=JobSource.TRY, by=person(), new_id=new_id)
         )
         row = _wait(database, submitted.id)
         if not as_json and row["status"] == JobStatus.DONE:
@@ -117,8 +125,9 @@ def cancel(job: str) -> None:
 def retry(job: str) -> None:
     """Run a failed or cancelled job again from its checkpoint."""
     with opened() as (database, _settings):
-        job_id = _id_of(database, job)
-        click.echo(_told(database.run(lambda session: verbs.retry(session, job_id, by=person()))))
+        job_id, new_id = _id_of(database, job), verbs.new_job_id()
+        again = database.run(lambda session: verbs.retry(session, job_id, by=person(), new_id=new_id))
+        click.echo(_told(again))
 
 
 COMMANDS = (run, try_, jobs)

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock, jobs_sql
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
+from webqueue.job_verbs.hours import opening
 from webqueue.job_verbs.settling import settle
 from webqueue.job_verbs.types import Submitted
 from webqueue.models import Job, JobSource, JobStatus, RateKey, Site, Target
@@ -32,6 +33,7 @@ def submit(
     force: bool = False,
     from_page: int = 0,
     tick: datetime | None = None,
+    new_id: str | None = None,
 ) -> Submitted:
     """Queue a run of a target; accepted when the transaction commits (P2).
 
@@ -41,6 +43,7 @@ def submit(
         force: do not stop at known pages.
         from_page: first list page to fetch, 0 = the first.
         tick: the nominal time of the tick that makes this job.
+        new_id: the id that the job gets (see `new_job_id`), when the transaction may be tried again.
 
     Raises:
         NotFoundError: there is no such target.
@@ -49,22 +52,38 @@ def submit(
     if not 0 <= from_page <= _LAST_PAGE:
         raise InvalidInputError.of("from_page", f"must be between 0 and {_LAST_PAGE:,}, not {from_page}")
     target, key = lock_key_of_target(session, target_code)
+    if accepted := _accepted_before(session, new_id):
+        return accepted
     if source in _DEDUPLICATED:
         equal = _equal_job(session, target_code, force=force, from_page=from_page)
         if equal is not None:
             return Submitted(equal.id, equal.seq, equal.rate_key, True, place_in_line(session, equal))
-    job = add_job(session, target, key.key, source=source, by=by, force=force, from_page=from_page, tick=tick)
+    job = add_job(
+        session,
+        target,
+        key.key,
+        source=source,
+        by=by,
+        force=force,
+        from_page=from_page,
+        tick=tick,
+        new_id=new_id,
+    )
     if job is None:
         assert tick is not None, "a job without a tick is always inserted"
         standing = _job_of_tick(session, target_code, tick)
         assert standing is not None, "the job of the tick was just seen"
         return Submitted(standing.id, standing.seq, standing.rate_key, True, place_in_line(session, standing))
-    settle(session, key, job.due_at)
+    settle(session, key, job.enqueued_at)
     return Submitted(job.id, job.seq, key.key, False, place_in_line(session, job))
 
 
-def retry(session: Session, job_id: str, *, by: str) -> Submitted:
+def retry(session: Session, job_id: str, *, by: str, new_id: str | None = None) -> Submitted:
     """Run a failed or cancelled job again, from its checkpoint, as a `manual` job of the same chain.
+
+    Args:
+        by: the user or token that asked.
+        new_id: the id that the new job gets, as for `submit`.
 
     Raises:
         NotFoundError: there is no such job.
@@ -77,12 +96,14 @@ def retry(session: Session, job_id: str, *, by: str) -> Submitted:
             f"To run {old.target_code} once more, run the target."
         )
     target, key = lock_key_of_target(session, old.target_code)
+    if accepted := _accepted_before(session, new_id):
+        return accepted
     first_page = resume_page(old)
     equal = _equal_job(session, old.target_code, force=old.force, from_page=first_page)
     if equal is not None:
         return Submitted(equal.id, equal.seq, equal.rate_key, True, place_in_line(session, equal))
-    job = follow_up(session, old, target, key.key, source=JobSource.MANUAL, by=by)
-    settle(session, key, job.due_at)
+    job = follow_up(session, old, target, key.key, source=JobSource.MANUAL, by=by, new_id=new_id)
+    settle(session, key, job.enqueued_at)
     return Submitted(job.id, job.seq, key.key, False, place_in_line(session, job))
 
 
@@ -109,6 +130,15 @@ def skip_ticks(session: Session, target_code: str, reasons: Mapping[datetime, st
         for tick, reason in reasons.items()
     ]
     return [job.id for job in added if job is not None]
+
+
+def new_job_id() -> str:
+    """An id for a job that is still to be submitted.
+
+    To be made outside the transaction: when the answer to its COMMIT gets lost and it is tried again, `submit` and
+    `retry` find by it what they have done already, and do it once (P2).
+    """
+    return secrets.token_hex(6)
 
 
 def find_job(session: Session, job_id: str) -> Job:
@@ -178,6 +208,16 @@ def _equal_job(session: Session, target_code: str, *, force: bool, from_page: in
     ).first()
 
 
+def _accepted_before(session: Session, new_id: str | None) -> Submitted | None:
+    """What a transaction with the same id has done. It held the key's lock, so it is over by now."""
+    if new_id is None:
+        return None
+    job = session.scalars(select(Job).where(Job.id == new_id)).first()
+    if job is None:
+        return None
+    return Submitted(job.id, job.seq, job.rate_key, False, place_in_line(session, job))
+
+
 def _job_of_tick(session: Session, target_code: str, tick: datetime) -> Job | None:
     return session.scalars(select(Job).where(Job.target_code == target_code, Job.tick == tick)).first()
 
@@ -193,6 +233,7 @@ def add_job(
     from_page: int = 0,
     tick: datetime | None = None,
     skipped: str | None = None,
+    new_id: str | None = None,
     **more: Any,
 ) -> Job | None:
     """Insert a job of `target` whose `key` is locked; None when its tick has made one already."""
@@ -215,15 +256,23 @@ def add_job(
         "finished_at": None if skipped is None else now,
         **more,
     }
+    if skipped is None:
+        due = values["due_at"]
+        values["due_at"] = opening(session.get_one(Site, target.site_code), max(due, now))
+        if values["due_at"] > max(due, now):
+            values["due_before_hours"] = due
+        else:
+            values["due_at"] = due
     values["retry_at"] = values["due_at"] if skipped is None else None
+    job_id = new_id or new_job_id()
     while True:
-        job_id = secrets.token_hex(6)
         seq = jobs_sql.insert_job(session, {"root_id": job_id, **values, "id": job_id})
         if seq is not None:
             return session.get_one(Job, seq)
         if tick is not None and _job_of_tick(session, target.code, tick) is not None:
             return None
         # Else the id exists: 48 random bits repeat themselves some day.
+        job_id = new_job_id()
 
 
 def follow_up(

@@ -74,10 +74,14 @@ def show(code: str) -> Response:
 def run(code: str) -> AnyResponse:
     """Queue a job; an equal one that stands is named instead."""
     by, force, from_page = user_name(), bool(request.form.get("force")), _from_page()
-    asked = {"by": by, "force": force, "from_page": from_page, "new_id": jobs.new_job_id()}
+    new_id = jobs.new_job_id()
     return acted(
         url_for("targets.show", code=code),
-        lambda: database().run(lambda s: jobs.submit(s, code, source=JobSource.MANUAL, **asked)),
+        lambda: database().run(
+            lambda s: jobs.submit(
+                s, code, source=JobSource.MANUAL, by=by, force=force, from_page=from_page, new_id=new_id
+            )
+        ),
         queued_words,
     )
 

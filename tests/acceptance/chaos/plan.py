@@ -35,18 +35,18 @@ class Plan:
     """
 
     seed: int
-    jobs: int = 500
-    keys: int = 25
+    jobs: int = 300
+    keys: int = 20
     processes: int = 3
     threads: int = 4
-    kills: int = 5
+    kills: int = 4
     stops: int = 2
     pauses: int = 2
     terms: int = 2
     restarts: int = 1
-    operations: int = 120
+    operations: int = 90
     schedulers: int = 0
-    backlog: int = 250
+    backlog: int = 150
     lease_sec: float = 4.0
 
     @classmethod

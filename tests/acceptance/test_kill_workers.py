@@ -12,6 +12,9 @@ from tests.acceptance.worker_program import UNSTOPPED
 from tests.helpers.waiting import wait_until
 from webqueue.database import Database
 
+# Long enough that a heartbeat is in time on a machine with other things to do.
+SHORT_LEASE = {"lease_sec": 4.0, "margin_sec": 1.0, "heartbeat_sec": 0.5}
+
 
 @pytest.fixture
 def arena(database_url: str, instance: Path, open_database: Callable[[], Database]) -> Iterator[Arena]:
@@ -99,13 +102,12 @@ def test_sigterm_ends_a_process_whose_handler_does_not_stop(arena: Arena, gate: 
 def test_a_suspended_worker_is_believed_for_three_extensions_and_writes_nothing_afterwards(
     arena: Arena, gate: Path
 ) -> None:
-    short = {"lease_sec": 1.5, "margin_sec": 0.5, "heartbeat_sec": 0.3}
     arena.add_target("news", pages=4, hold_at=3, gate=str(gate), stubborn=True)
-    first = arena.start_worker(timing=short)
+    first = arena.start_worker(timing=SHORT_LEASE)
     job_id = arena.world.submit("news").id
     arena.witness.wait_for("page", page=3)
     first.suspend()
-    second = arena.start_worker(timing=short)
+    second = arena.start_worker(timing=SHORT_LEASE)
     arena.witness.wait_for("start", pid=second.pid, page=2)
     extended = [line for line in second.log if "its lease is extended" in line["event"]]
     assert len(extended) == 3
@@ -124,14 +126,13 @@ def test_a_suspended_worker_of_another_machine_is_waited_for_and_no_longer(
     arena: Arena, gate: Path, tmp_path: Path
 ) -> None:
     """Its lock file is not in this instance, so nothing is known: its lease has to end, and is not extended."""
-    short = {"lease_sec": 1.5, "margin_sec": 0.5, "heartbeat_sec": 0.3}
     elsewhere = tmp_path / "other-machine"
     elsewhere.mkdir()
     arena.add_target("news", pages=2, hold_at=2, gate=str(gate))
-    first = arena.start_worker(timing=short, instance=elsewhere)
+    first = arena.start_worker(timing=SHORT_LEASE, instance=elsewhere)
     job_id = arena.world.submit("news").id
     arena.witness.wait_for("page", page=2)
-    second = arena.start_worker(timing=short)
+    second = arena.start_worker(timing=SHORT_LEASE)
     first.suspend()
     arena.witness.wait_for("start", pid=second.pid, page=1)
     assert [line for line in second.log if "its lease is extended" in line["event"]] == []

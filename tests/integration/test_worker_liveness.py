@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,6 +136,22 @@ def test_nobody_sees_a_worker_that_enters_as_dead(liveness: Liveness, tmp_path: 
     done.set()
     thread.join()
     assert seen == []
+
+
+def test_a_worker_that_leaves_while_somebody_looks_is_not_dead(
+    liveness: Liveness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observer = Liveness(tmp_path / "workers")
+    liveness.enter("me")
+    real_open = os.open
+
+    def open_and_then_it_leaves(path: Any, *rest: Any) -> int:
+        opened = real_open(path, *rest)
+        liveness.leave("me")
+        return opened
+
+    monkeypatch.setattr(os, "open", open_and_then_it_leaves)
+    assert observer.life("me") is Life.UNKNOWN
 
 
 def test_two_observers_do_not_take_each_other_for_the_owner(

@@ -71,11 +71,13 @@ class Liveness:
         try:
             # Shared: two processes that ask at once must not take each other for the owner.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            # It left in order, after the file was opened here: it has removed the file before it gave up the lock.
+            has_left = os.fstat(file).st_nlink == 0
         except BlockingIOError:
             return Life.ALIVE
         finally:
             os.close(file)  # gives the lock back
-        return Life.DEAD
+        return Life.UNKNOWN if has_left else Life.DEAD
 
     def dead_workers(self) -> list[str]:
         """The ids of the workers of this instance that died and whose files still lie here."""

@@ -56,7 +56,7 @@ def test_a_job_that_has_run_meanwhile_is_not_run_again(
     """An equal job that stands would be found; one that has ended would be submitted anew."""
     new_id = jobs.new_job_id()
     others = World(database)
-    before = []
+    before: list[str] = []
 
     def submit_slowly(session: object) -> jobs.Submitted:
         if before:
@@ -76,7 +76,7 @@ def test_a_failed_job_is_retried_once(world: World, proxy: LossyProxy, database:
     world.finish(world.claim_one(), Failed("no"))
     new_id = jobs.new_job_id()
     others = World(database)
-    before = []
+    before: list[str] = []
 
     def retry_slowly(session: object) -> jobs.Submitted:
         if before and when == "after":

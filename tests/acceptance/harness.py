@@ -14,14 +14,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import text
+
 from tests.acceptance.handlers import WITNESS_VARIABLE
 from tests.helpers.waiting import wait_until
 from tests.helpers.world import World
 from webqueue.database import Database
+from webqueue.database.listener import open_connection
 
 ROOT = Path(__file__).parents[2]
 # Generous: the tests of other people may have the machine as well.
-PATIENCE_SEC = 60.0
+PATIENCE_SEC = 90.0
 QUICK: dict[str, float] = {
     "poll_sec": 0.5,
     "sweep_sec": 0.2,
@@ -29,6 +32,12 @@ QUICK: dict[str, float] = {
     "flush_sec": 0.1,
     "heartbeat_sec": 1.0,
 }
+
+
+OPEN_TRANSACTIONS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    " AND xact_start IS NOT NULL"
+)
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,7 @@ class WorkerProcess:
         return self.process.wait(PATIENCE_SEC)
 
     def suspend(self) -> None:
-        """SIGSTOP: it is alive, and does nothing."""
+        """SIGSTOP, wherever it is; see also `Arena.suspend`."""
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -168,6 +177,38 @@ class Arena:
         )
         assert process.poll() is None, log_path.read_text()
         return worker
+
+    def suspend(self, worker: WorkerProcess) -> None:
+        """SIGSTOP: it is alive, and does nothing.
+
+        Not in the middle of a transaction: its locks would hold the test up as well (on SQLite for ever, on PostgreSQL
+        until the server ends the session).
+        """
+
+        def suspended_between_transactions() -> bool:
+            worker.suspend()
+            if self._is_free():
+                return True
+            worker.resume()
+            return False
+
+        wait_until(suspended_between_transactions, timeout=PATIENCE_SEC)
+
+    def _is_free(self) -> bool:
+        """Whether nobody holds a lock in the database."""
+        database = self.world.database
+        if not database.is_sqlite:
+            with database.reading() as session:
+                return bool(session.execute(text(OPEN_TRANSACTIONS)).scalar_one() == 0)
+        connection = open_connection(database, timeout=0.2, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+        except database.engine.dialect.loaded_dbapi.OperationalError:
+            return False
+        finally:
+            connection.close()
+        return True
 
     def add_target(self, code: str, *, site: str = "example", **kwargs: Any) -> None:
         """A target that runs `tests.acceptance.handlers.steps`."""

@@ -106,7 +106,7 @@ def test_a_suspended_worker_is_believed_for_three_extensions_and_writes_nothing_
     first = arena.start_worker(timing=SHORT_LEASE)
     job_id = arena.world.submit("news").id
     arena.witness.wait_for("page", page=3)
-    first.suspend()
+    arena.suspend(first)
     second = arena.start_worker(timing=SHORT_LEASE)
     arena.witness.wait_for("start", pid=second.pid, page=2)
     extended = [line for line in second.log if "its lease is extended" in line["event"]]
@@ -133,7 +133,7 @@ def test_a_suspended_worker_of_another_machine_is_waited_for_and_no_longer(
     job_id = arena.world.submit("news").id
     arena.witness.wait_for("page", page=2)
     second = arena.start_worker(timing=SHORT_LEASE)
-    first.suspend()
+    arena.suspend(first)
     arena.witness.wait_for("start", pid=second.pid, page=1)
     assert [line for line in second.log if "its lease is extended" in line["event"]] == []
     gate.touch()
@@ -148,10 +148,10 @@ def test_a_suspended_worker_that_wakes_within_its_lease_goes_on(arena: Arena, ga
     started = arena.witness.wait_for("page", page=2)
     owner = first if started.pid == first.pid else second
     other = second if owner is first else first
-    owner.suspend()
+    arena.suspend(owner)
     # The other one looks around meanwhile.
     looks = arena.world.submit("news", force=True).id
-    wait_until(lambda: arena.world.key().leased_by == owner.worker_id)
+    assert arena.world.key().leased_by == owner.worker_id
     owner.resume()
     gate.touch()
     assert arena.wait_for_end(job_id).attempt_count == 0

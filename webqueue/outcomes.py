@@ -72,5 +72,15 @@ class OutOfTime:
     result: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class OutOfHours:
+    """The worker's word, never a handler's: the run was stopped because its site's allowed hours ended.
+
+    It is continued by a new job, due when they begin again (DESIGN section 6).
+    """
+
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
 Outcome = Done | Failed | Blocked | Cancelled
-Ending = Outcome | OutOfTime
+Ending = Outcome | OutOfTime | OutOfHours

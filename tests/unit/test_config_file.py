@@ -100,7 +100,7 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("    min_gap_sec", "    min_gap_sec: -1", "sites[example].min_gap_sec", "at least 0"),
     ("    min_gap_sec", "    min_gap_sec: '1'", "sites[example].min_gap_sec", "must be a number, not text in quotes"),
     ("    cooldown_sec", "    cooldown_sec: 1.5", "sites[example].cooldown_sec", "must be a whole number"),
-    ("    allowed_hours", '    allowed_hours: "20:00-06:00"', "sites[example].allowed_hours", "not built yet"),
+    ("    allowed_hours", '    allowed_hours: "20:00"', "sites[example].allowed_hours", "no hours"),
     ("    obey_robots", "    obey_robots: maybe", "sites[example].obey_robots", "must be true or false"),
     ("      user_agent", '      user_agent: "a\\nb"', "sites[example].http.user_agent", "one line"),
     ("      headers", '      headers: {"a b": c}', "sites[example].http.headers.a b", "is no name of an HTTP header"),

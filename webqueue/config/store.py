@@ -31,9 +31,9 @@ from webqueue.models import AuditEntry, Job, RateGroupRow, Site, Target
 
 M = TypeVar("M", Site, Target)
 
-# Fields that decide when a target ticks, and those that decide which rate key a site has.
+# Fields that decide when a target ticks, and those that decide which rate key a site has and when its jobs are due.
 _TICKING: Final = frozenset({"schedule", "timezone", "start_at", "end_at", "enabled", "site"})
-_KEYING: Final = frozenset({"rate_key", "base_url", "adapter"})
+_KEYING: Final = frozenset({"rate_key", "base_url", "adapter", "allowed_hours", "timezone"})
 
 
 class Store:

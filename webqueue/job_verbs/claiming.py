@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from webqueue import clock, jobs_sql, logs
+from webqueue.job_verbs.hours import move_to_opening, open_for, opening
 from webqueue.job_verbs.keys import paused_all, share_pause
 from webqueue.job_verbs.settling import keep_gap_between_jobs, release, settle
 from webqueue.job_verbs.types import LEASE_SECONDS, MAX_EXTENSIONS, MAX_RECOVERIES, Claimed, Lease, Life
@@ -20,7 +21,7 @@ from webqueue.jobs_sql import Head
 from webqueue.models import Job, JobLog, JobStatus, RateKey, RateKeyStatus, Site, Target
 from webqueue.politeness.keys import rate_groups, site_key
 from webqueue.politeness.rate_key import RateGroup
-from webqueue.politeness.reactions import current_interval, keep_gap, not_before
+from webqueue.politeness.reactions import interval_of, keep_gap, not_before, told_interval
 
 log = logs.get(__name__)
 # A silent worker is believed to be at work at most this long past its job's time limit.
@@ -118,7 +119,7 @@ def recover(session: Session, key: RateKey, job: Job, now: datetime) -> None:
         raise AssertionError(f"job {job.id} changed although its key {key.key} is locked")
     session.add(JobLog(job_seq=job.seq, at=now, level="warning", message=note))
     # Nobody can ask the lost worker when its last request was: it may have been just now.
-    keep_gap(key, now + timedelta(seconds=key.interval_sec), "interval after a lost worker")
+    keep_gap(key, now + timedelta(seconds=key.interval_sec), f"{told_interval(key)} after a lost worker")
     keep_gap_between_jobs(session, key, now)
     log.warning(
         "job recovered", job=job.id, rate_key=key.key, lost_worker=job.leased_by, status=values["status"]
@@ -138,7 +139,12 @@ def _claim_key(claim: _Round, key: RateKey) -> Claimed | None:
             site = _site_of(claim.session, head)
             new_name = site_key(site, claim.groups)
             if new_name == key.key:
-                return _start(claim, key, head, site)
+                opens = opening(site, claim.now)
+                if opens <= claim.now:
+                    return _start(claim, key, head, site)
+                # Closed: the next site of the key may be open.
+                move_to_opening(claim.session, key.key, site.code, opens, claim.now)
+                continue
             if not _moved(claim, key, site.code, new_name):
                 key.retry_at = claim.now + _NEW_KEY_BUSY
                 return None
@@ -221,10 +227,13 @@ def _start(claim: _Round, key: RateKey, head: Head, site: Site) -> Claimed | Non
     key.lease_token = token
     key.leased_by = claim.worker_id
     key.retry_at = until
-    key.interval_sec = current_interval(target)
+    in_force = interval_of(target)
+    key.interval_sec, key.interval_cause = in_force.seconds, in_force.cause
     began = session.scalar(select(Job.began_at).where(Job.id == job.root_id)) or job.began_at
     lease = Lease(rate_key=key.key, job_seq=job.seq, job_id=job.id, token=token, worker_id=claim.worker_id)
-    return Claimed(lease, job, site, target, key.last_request_at, began or claim.now)
+    return Claimed(
+        lease, job, site, target, key.last_request_at, began or claim.now, open_for(site, claim.now)
+    )
 
 
 def _appended(error_msg: str | None, note: str) -> str:

@@ -16,7 +16,7 @@ from webqueue.job_verbs.types import Finished, Lease, Policy
 from webqueue.models import Job, JobLog, JobStatus, RateKey, Site, Target
 from webqueue.outcomes import Blocked, Ending
 from webqueue.politeness.keys import rate_groups, site_key
-from webqueue.politeness.reactions import keep_gap, note_event
+from webqueue.politeness.reactions import keep_gap, note_event, told_interval
 
 # A handler that did not stop is given this long to end with its process before its key opens again (P9).
 _UNSTOPPED_GAP: Final = timedelta(seconds=10)
@@ -145,7 +145,6 @@ def _keep_gaps(session: Session, key: RateKey, now: datetime, last_request_at: d
         last_request_at = min(last_request_at, now)
         if key.last_request_at is None or last_request_at > key.last_request_at:
             key.last_request_at = last_request_at
-        keep_gap(
-            key, last_request_at + timedelta(seconds=key.interval_sec), "interval after the last request"
-        )
+        until = last_request_at + timedelta(seconds=key.interval_sec)
+        keep_gap(key, until, f"{told_interval(key)} after the last request")
     keep_gap_between_jobs(session, key, now)

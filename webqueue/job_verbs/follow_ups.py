@@ -13,7 +13,7 @@ from webqueue import jobs_sql
 from webqueue.job_verbs.submitting import follow_up
 from webqueue.job_verbs.types import Policy
 from webqueue.models import Job, JobSource, JobStatus, RateKey, Site, Target
-from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, OutOfTime
+from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, OutOfHours, OutOfTime
 from webqueue.politeness.cooldown import cooldown_seconds, result_has_host_cooldown
 from webqueue.politeness.keys import rate_groups, reaction_of_group, shared_politeness, site_key
 from webqueue.politeness.reactions import cool_down, grow_interval, note_clean_run
@@ -60,6 +60,8 @@ def close(session: Session, closing: Closing, ending: Ending) -> Closing:
             decided = _failed(session, closing, ending)
         case OutOfTime():
             decided = _out_of_time(session, closing, ending)
+        case OutOfHours():
+            decided = _out_of_hours(session, closing, ending)
         case Cancelled():
             decided = replace(closing, status=JobStatus.CANCELLED, result=ending.result)
     if closing.job.stop_requested:
@@ -155,15 +157,38 @@ def _blocked(session: Session, closing: Closing, ending: Blocked) -> Closing:
     )
 
 
-def _out_of_time(session: Session, closing: Closing, ending: OutOfTime) -> Closing:
-    job = closing.job
-    advanced = (
+def _out_of_hours(session: Session, closing: Closing, ending: OutOfHours) -> Closing:
+    """Continued in any case: a run that began shortly before the end may not have completed a page."""
+    job, site = closing.job, closing.site
+    why = f"allowed hours {site.allowed_hours} ({site.timezone})"
+    if not closing.may_be_followed:
+        # A trial; a stop that was requested makes it cancelled anyway.
+        error = f"stopped at the end of the {why}"
+        return replace(closing, status=JobStatus.FAILED, result=dict(ending.result), error_msg=error)
+    kept = not _advanced(job)
+    again = _follow_up(
+        session,
+        closing,
+        JobSource.CONTINUE,
+        cooldown_retry_count=job.cooldown_retry_count if kept else 0,
+        failure_retry_count=job.failure_retry_count if kept else 0,
+    )
+    result = {**ending.result, "continued_by": again.id, "stopped_because": why}
+    return replace(closing, status=JobStatus.DONE, result=result, follow_up_id=again.id)
+
+
+def _advanced(job: Job) -> bool:
+    return (
         job.checkpoint_at is not None and job.started_at is not None and job.checkpoint_at >= job.started_at
     )
+
+
+def _out_of_time(session: Session, closing: Closing, ending: OutOfTime) -> Closing:
+    job = closing.job
     limit = f"time limit of {ending.max_runtime_sec} s"
     if closing.job.stop_requested:
         return replace(closing, status=JobStatus.CANCELLED, result=dict(ending.result))
-    if not advanced or not closing.may_be_followed:
+    if not _advanced(job) or not closing.may_be_followed:
         error = (
             f"stopped at its {limit} without completing a page; raise max_runtime_sec, or look why it is slow"
         )

@@ -100,7 +100,7 @@ def rekey_site(session: Session, site_code: str) -> None:
 
 
 def rekey_sites(session: Session, site_codes: Iterable[str]) -> None:
-    """Give the queued jobs of these sites the keys that the sites have now; running ones keep their keys.
+    """Give the queued jobs of these sites the keys and hours that the sites have now; running ones keep their keys.
 
     To be called in the transaction that changed the sites or the groups, after it was flushed. A job that is
     submitted with the old key at the same moment, or comes back from a lost worker, is moved when it is claimed.
@@ -125,6 +125,8 @@ def rekey_sites(session: Session, site_codes: Iterable[str]) -> None:
     for code, old, new in moves:
         if old:
             jobs_sql.move_queued(session, code, old, new, now)
+    # Those that the allowed hours had put off: the claim puts them off again where the site is closed now, too.
+    jobs_sql.unpostpone(session, [code for code, _old, _new in moves], now)
     for key in keys.values():
         settle(session, key, now)
 

@@ -14,6 +14,7 @@ from webqueue.errors import LeaseLostError
 from webqueue.job_verbs.types import LEASE_SECONDS, Lease
 from webqueue.jobs_sql.heads import RUNNING
 from webqueue.models import Job, JobLog, RateKey
+from webqueue.politeness.interval import CRAWL_DELAY
 
 
 def fence(session: Session, lease: Lease) -> None:
@@ -118,12 +119,12 @@ def add_log_lines(session: Session, lease: Lease, lines: Sequence[tuple[datetime
         session.execute(insert(JobLog), rows)
 
 
-def record_interval(session: Session, lease: Lease, interval_sec: float) -> None:
-    """Note the request interval in force, in seconds: what a recovery waits should this worker be lost (P11)."""
+def record_interval(session: Session, lease: Lease, interval_sec: float, cause: str = CRAWL_DELAY) -> None:
+    """Note the request interval in force, in seconds, and why: what a recovery waits should this worker be lost (P11)."""
     session.execute(
         update(RateKey)
         .where(RateKey.key == lease.rate_key, RateKey.lease_token == lease.token)
-        .values(interval_sec=interval_sec)
+        .values(interval_sec=interval_sec, interval_cause=cause)
         .execution_options(synchronize_session=False)
     )
 

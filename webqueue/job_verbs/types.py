@@ -43,6 +43,7 @@ class Claimed:
     Attributes:
         last_request_at: end of the key's last request, for the spacing of the next one.
         chain_began_at: first start of the chain's first job; what was stored before is known.
+        open_for_sec: until the site's allowed hours end; None when it has none.
     """
 
     lease: Lease
@@ -51,6 +52,7 @@ class Claimed:
     target: Target
     last_request_at: datetime | None
     chain_began_at: datetime
+    open_for_sec: float | None = None
 
 
 @dataclass(frozen=True)

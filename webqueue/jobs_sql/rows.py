@@ -57,6 +57,46 @@ def move_queued(
     )
 
 
+def postpone(session: Session, key: str, site_code: str, until: datetime, now: datetime) -> None:
+    """Let the site's queued jobs in a locked key be due no earlier than `until`; what they waited for is kept."""
+    session.execute(
+        update(Job)
+        .where(Job.rate_key == key, Job.site_code == site_code, QUEUED, Job.retry_at < until)
+        .values(
+            due_before_hours=func.coalesce(Job.due_before_hours, Job.due_at, type_=Job.due_before_hours.type),
+            due_at=until,
+            retry_at=until,
+            modified_at=now,
+        )
+        .execution_options(synchronize_session=False)
+    )
+
+
+def postpone_one(session: Session, seq: int, until: datetime) -> None:
+    """Let one queued job, which `postpone` has moved, be due at `until`."""
+    session.execute(
+        update(Job)
+        .where(Job.seq == seq, QUEUED)
+        .values(due_at=until, retry_at=until)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def unpostpone(session: Session, site_codes: Collection[str], now: datetime) -> None:
+    """Take back what `postpone` did to the queued jobs of these sites; their keys are locked."""
+    session.execute(
+        update(Job)
+        .where(Job.site_code.in_(sorted(site_codes)), QUEUED, Job.due_before_hours.is_not(None))
+        .values(
+            due_at=Job.due_before_hours,
+            retry_at=Job.due_before_hours,
+            due_before_hours=None,
+            modified_at=now,
+        )
+        .execution_options(synchronize_session=False)
+    )
+
+
 def update_running(session: Session, seq: int, token: int, values: dict[str, Any]) -> bool:
     """Change a running job, fenced by its lease token; False = the lease is lost, nothing was written (P4)."""
     return _hit(

@@ -8,6 +8,10 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from webqueue import logs
+
+log = logs.get(__name__)
+
 _FORM: Final = re.compile(r"(\d{1,2}):(\d{2})\s*[-–]\s*(\d{1,2}):(\d{2})")
 _DAY: Final = 24 * 60
 # As far as a look ahead has to go: a day, and one more when daylight saving skips a short opening.
@@ -50,8 +54,10 @@ class AllowedHours:
         return next(moments)
 
     def _moments(self, at: datetime) -> list[datetime]:
-        """Every time from about `at` on, sorted, at which the answer may change: both ends of each day, and changes of
-        the zone's offset."""
+        """Every time from about `at` on, sorted, at which the answer may change.
+
+        These are both ends of each day, and the changes of the zone's offset.
+        """
         zone = ZoneInfo(self.timezone)
         midnight = at.astimezone(zone).date()
         found: set[datetime] = set()
@@ -67,6 +73,21 @@ class AllowedHours:
         return sorted(found)
 
 
+def hours_of(text: str | None, timezone: str) -> AllowedHours | None:
+    """The hours of a stored site; None where all are allowed.
+
+    Hours are checked when they are saved. Should stored ones not be readable all the same, nothing may be visited
+    outside of anything anybody meant: that is logged, and the site counts as never limited.
+    """
+    if text is None:
+        return None
+    try:
+        return parse_hours(text, timezone)
+    except (ValueError, KeyError) as error:
+        log.error("allowed hours cannot be read", hours=text, timezone=timezone, problem=str(error))  # noqa: TRY400
+        return None
+
+
 def parse_hours(text: str, timezone: str) -> AllowedHours:
     """Read `20:00-06:00`; `24:00` may stand for the end of the day.
 
@@ -80,7 +101,7 @@ def parse_hours(text: str, timezone: str) -> AllowedHours:
     opens, closes = opens_hour * 60 + opens_minute, closes_hour * 60 + closes_minute
     if opens_minute > 59 or closes_minute > 59 or opens >= _DAY or closes > _DAY:
         raise ValueError(f"{text[:40]!r} names a time that no day has")
-    if opens == closes % _DAY and (opens or closes != _DAY):
+    if opens == closes % _DAY:
         raise ValueError(f"{text[:40]!r} opens and closes at the same time; leave the hours out to allow all")
     return AllowedHours(opens, closes, timezone)
 

@@ -18,6 +18,19 @@ MAX_CRAWL_DELAY_SEC = 300
 CLEAN_RUNS_BEFORE_SHRINKING = 3
 
 
+OWN = "interval"
+LEARNED = "learned"
+CRAWL_DELAY = "crawl_delay"
+
+
+@dataclass(frozen=True)
+class InForce:
+    """An interval in seconds, and why it is that long: `interval` (the target's own), `learned`, `crawl_delay`."""
+
+    seconds: float
+    cause: str
+
+
 @dataclass(frozen=True)
 class Growth:
     """An interval after growing, in seconds; `max_reached` = it was at or above the maximum and stays."""
@@ -76,6 +89,18 @@ def shrink(current: float | Decimal, baseline: float | Decimal, factor: Decimal 
         return Shrinkage(floor, "baseline_reached")
     smaller = min(start - 1, (start / factor).to_integral_value(ROUND_FLOOR))
     return Shrinkage(max(floor, smaller), "updated")
+
+
+def winning_interval(
+    target_interval: float | Decimal | None,
+    learned: float | Decimal | None,
+    crawl_delay: float | Decimal | None,
+) -> InForce:
+    """The interval in force, and which one it is; see `interval_in_force`. Of equal ones the first named wins."""
+    seconds = interval_in_force(target_interval, learned, crawl_delay)
+    if seconds <= interval_in_force(target_interval, None, None):
+        return InForce(seconds, OWN)
+    return InForce(seconds, LEARNED if seconds <= interval_in_force(0, learned, None) else CRAWL_DELAY)
 
 
 def interval_in_force(

@@ -74,6 +74,18 @@ def keep_gap(key: RateKey, until: datetime, cause: str) -> None:
         key.gap_cause = cause
 
 
+_INTERVALS: Final = {
+    interval.OWN: "interval of the target",
+    interval.LEARNED: "learned interval",
+    interval.CRAWL_DELAY: "Crawl-delay of robots.txt",
+}
+
+
+def told_interval(key: RateKey) -> str:
+    """The key's interval in force with its cause, such as `Crawl-delay of robots.txt (20 s)`."""
+    return f"{_INTERVALS.get(key.interval_cause or '', 'interval')} ({key.interval_sec:g} s)"
+
+
 def not_before(key: RateKey) -> datetime | None:
     """The later of cooldown and gap; None when there is neither."""
     times = [time for time in (key.cooldown_until, key.gap_until) if time is not None]
@@ -118,7 +130,12 @@ def note_clean_run(session: Session, key: RateKey, target: Target, *, now: datet
 
 def current_interval(target: Target) -> float:
     """The target's interval in seconds: its learned one where that is larger than the file's."""
-    return interval.interval_in_force(target.interval_sec, target.learned_interval_sec, None)
+    return interval_of(target).seconds
+
+
+def interval_of(target: Target) -> interval.InForce:
+    """The same, and which of the two it is."""
+    return interval.winning_interval(target.interval_sec, target.learned_interval_sec, None)
 
 
 def _learn(

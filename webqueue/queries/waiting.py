@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import func, literal, select, tuple_
 from sqlalchemy.orm import Session, aliased
 
-from webqueue.models import Job, JobStatus, Process, RateKey, StoredSetting
+from webqueue.models import Job, JobStatus, Process, RateKey, Site, StoredSetting
+from webqueue.politeness.hours import AllowedHours, hours_of
 from webqueue.queries.runs import QUEUED, RUNNING, JobRef
 
 # Three missed heartbeats and a bit: a worker beats every 15 s (DESIGN section 5).
@@ -24,7 +26,8 @@ class Waiting:
     """Why a job waits.
 
     Attributes:
-        reason: `all_paused`, `key_paused`, `cooldown`, `not_due`, `behind`, `gap`, `no_worker`, `pool_full`, `starting`.
+        reason: `all_paused`, `key_paused`, `cooldown`, `closed` (outside of the site's allowed hours), `not_due`,
+            `behind`, `gap`, `no_worker`, `pool_full`, `starting`.
         message: one sentence for a person.
         earliest_start: no start before this time; None when nobody can know (paused, or no worker).
         position: place in the key's line, 1 = next; POSITION_LIMIT + 1 means "further back".
@@ -74,7 +77,7 @@ def pool(session: Session, now: datetime) -> Pool:
 
 
 def waiting_for(session: Session, jobs: Sequence[Job], now: datetime) -> Mapping[int, Waiting]:
-    """Why each queued one of `jobs` waits, by number; five statements, however many jobs."""
+    """Why each queued one of `jobs` waits, by number; six statements, however many jobs."""
     queued = [job for job in jobs if job.status == JobStatus.QUEUED]
     if not queued:
         return {}
@@ -83,13 +86,42 @@ def waiting_for(session: Session, jobs: Sequence[Job], now: datetime) -> Mapping
     running = _running_in(session, keys)
     places = _places(session, [job.seq for job in queued])
     state = pool(session, now)
+    closed = _closed_sites(session, {job.site_code for job in queued}, now)
     return {
         job.seq: _explain(
-            job, rows.get(job.rate_key), running.get(job.rate_key), *places[job.seq], state, now
+            job,
+            rows.get(job.rate_key),
+            running.get(job.rate_key),
+            *places[job.seq],
+            state,
+            closed.get(job.site_code),
+            now,
         )
         for job in queued
         if job.seq in places
     }
+
+
+@dataclass(frozen=True)
+class _Closed:
+    """A site that may not be visited now: its hours, and when they begin again."""
+
+    hours: AllowedHours
+    opens: datetime
+
+
+def _closed_sites(session: Session, codes: set[str], now: datetime) -> dict[str, _Closed]:
+    found = session.execute(
+        select(Site.code, Site.allowed_hours, Site.timezone).where(
+            Site.code.in_(codes), Site.allowed_hours.is_not(None)
+        )
+    )
+    closed = {}
+    for code, text, timezone in found:
+        hours = hours_of(text, timezone)
+        if hours is not None and not hours.is_open(now):
+            closed[code] = _Closed(hours, hours.next_opening(now))
+    return closed
 
 
 def _running_in(session: Session, keys: set[str]) -> dict[str, JobRef]:
@@ -146,13 +178,14 @@ def _explain(
     position: int,
     head: JobRef | None,
     state: Pool,
+    closed: _Closed | None,
     now: datetime,
 ) -> Waiting:
     behind = running or head
-    reasons = list(_reasons(job, key, running, head, position, state, now))
+    reasons = list(_reasons(job, key, running, head, position, state, closed, now))
     reason, message = reasons[0]
     knows = state.threads > 0 and not {"all_paused", "key_paused"} & {name for name, _ in reasons}
-    bounds = [now, job.retry_at or job.due_at]
+    bounds = [now, job.retry_at or job.due_at] + ([closed.opens] if closed else [])
     if key is not None:
         bounds += [moment for moment in (key.cooldown_until, key.gap_until) if moment is not None]
     return Waiting(
@@ -172,9 +205,38 @@ def _reasons(
     head: JobRef | None,
     position: int,
     state: Pool,
+    closed: _Closed | None,
     now: datetime,
 ) -> list[tuple[str, str]]:
     """Every reason that holds, the one that weighs most first; never empty."""
+    found = _shut(job, key, state, now)
+    if closed is not None:
+        found.append(("closed", _closed_words(job.site_code, closed)))
+    # A job that opening hours have put off is due when they begin: that is said already.
+    put_off = closed is not None and job.due_before_hours is not None
+    if job.retry_at is not None and job.retry_at > now and not put_off:
+        found.append(("not_due", "It is not due yet."))
+    if running is not None:
+        place = f"{ordinal(position)} in line, " if position > 1 else "Next, "
+        found.append(
+            ("behind", f"{place}behind #{running.seq} {running.target}, which runs in {job.rate_key} now.")
+        )
+    elif head is not None and position > 1:
+        found.append(("behind", f"{ordinal(position)} in line, behind #{head.seq} {head.target}."))
+    if running is None and key is not None and key.gap_until is not None and key.gap_until > now:
+        cause = f" ({key.gap_cause})" if key.gap_cause else ""
+        found.append(("gap", f"The gap after the last visit to {job.rate_key} is not over{cause}."))
+    if state.threads == 0:
+        found.append(
+            ("no_worker", "No worker is alive: start one with `webqueue serve` or `webqueue worker`.")
+        )
+    elif state.running >= state.threads:
+        found.append(("pool_full", f"All {state.threads} worker threads are busy."))
+    return found or [("starting", "A worker is about to take it.")]
+
+
+def _shut(job: Job, key: RateKey | None, state: Pool, now: datetime) -> list[tuple[str, str]]:
+    """What a person or a server has shut."""
     found: list[tuple[str, str]] = []
     if state.paused_all:
         by = f" by {state.paused_all_by}" if state.paused_all_by else ""
@@ -186,24 +248,13 @@ def _reasons(
     if key is not None and key.cooldown_until is not None and key.cooldown_until > now:
         cause = f" ({key.cooldown_cause})" if key.cooldown_cause else ""
         found.append(("cooldown", f"Rate key {job.rate_key} is cooling down{cause}."))
-    if job.retry_at is not None and job.retry_at > now:
-        found.append(("not_due", "It is not due yet."))
-    if running is not None:
-        place = f"{ordinal(position)} in line, " if position > 1 else "Next, "
-        found.append(
-            ("behind", f"{place}behind #{running.seq} {running.target}, which runs in {job.rate_key} now.")
-        )
-    elif head is not None and position > 1:
-        found.append(("behind", f"{ordinal(position)} in line, behind #{head.seq} {head.target}."))
-    if running is None and key is not None and key.gap_until is not None and key.gap_until > now:
-        found.append(("gap", f"The gap after the last visit to {job.rate_key} is not over."))
-    if state.threads == 0:
-        found.append(
-            ("no_worker", "No worker is alive: start one with `webqueue serve` or `webqueue worker`.")
-        )
-    elif state.running >= state.threads:
-        found.append(("pool_full", f"All {state.threads} worker threads are busy."))
-    return found or [("starting", "A worker is about to take it.")]
+    return found
+
+
+def _closed_words(site: str, closed: _Closed) -> str:
+    local = closed.opens.astimezone(ZoneInfo(closed.hours.timezone))
+    opens = f"{local:%Y-%m-%d %H:%M} {local:%z}"
+    return f"Site {site} is visited {closed.hours} ({closed.hours.timezone}) only; it opens {opens}."
 
 
 def ordinal(number: int) -> str:

@@ -22,7 +22,8 @@ pages = Blueprint("sites", __name__)
 
 FIELDS = frozenset(
     {
-        "code", "name", "base_url", "adapter", "timezone", "rate_key", "min_gap_sec", "cooldown_sec", "obey_robots",
+        "code", "name", "base_url", "adapter", "timezone", "rate_key", "min_gap_sec", "cooldown_sec",
+        "allowed_hours", "obey_robots",
         "http.user_agent", "http.headers", "http.proxy", "http.verify_tls", "http.legacy_tls", "http.timeout_sec",
     }
 )  # fmt: skip
@@ -123,6 +124,7 @@ def _data(form: Form) -> dict[str, Any]:
             "rate_key": read.optional("rate_key"),
             "min_gap_sec": read.number("min_gap_sec"),
             "cooldown_sec": read.number("cooldown_sec"),
+            "allowed_hours": read.optional("allowed_hours"),
             "obey_robots": read.checked("obey_robots"),
             "http": without_nothing(
                 {

@@ -197,9 +197,10 @@ class RunContext:
     def log(self, message: str, level: str = "info") -> None:
         self._reporter.log(message, level)
 
-    def record_interval(self, interval_sec: float) -> None:
+    def record_crawl_delay(self, seconds: float) -> None:
         """Note the interval in force, now that robots.txt asks for another one (P11)."""
-        self._database.run(lambda session: jobs.record_interval(session, self.run.lease, interval_sec))
+        if seconds > self.target.interval_sec:
+            self._database.run(lambda session: jobs.record_interval(session, self.run.lease, seconds))
 
     def flush(self) -> None:
         """Write the progress and the log lines that are still kept. Raises LeaseLostError."""

@@ -11,7 +11,7 @@ from webqueue import logs
 from webqueue.errors import LeaseLostError, WebqueueError
 from webqueue.handlers.json_safe import json_safe_dict
 from webqueue.handlers.protocol import BlockedError, StopRequested
-from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, Outcome, OutOfTime
+from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, Outcome, OutOfHours, OutOfTime
 from webqueue.politeness.rate_key import is_key
 from webqueue.worker.runs import Run, Stop
 
@@ -52,7 +52,7 @@ def failure(error: BaseException) -> Mapping[str, Any]:
     }
 
 
-def ending_of(run: Run, outcome: Outcome | None) -> Ending | HandBack | Nothing:
+def ending_of(run: Run, outcome: Outcome | None) -> Ending | HandBack | Nothing:  # noqa: PLR0911 - a table
     """How the run ends.
 
     A handler that was told to stop and then says that it is done may have done a part only (a function that just leaves
@@ -74,6 +74,8 @@ def ending_of(run: Run, outcome: Outcome | None) -> Ending | HandBack | Nothing:
             return HandBack()
         case Stop.TIME_LIMIT if stopped:
             return OutOfTime(run.max_runtime_sec, _storable(outcome).result if outcome is not None else {})
+        case Stop.CLOSING if stopped:
+            return OutOfHours(_storable(outcome).result if outcome is not None else {})
         case None if outcome is None:
             return Failed(
                 "The handler stopped although nobody had asked it to; this is a mistake in the handler."

@@ -16,6 +16,7 @@ class Stop(Enum):
 
     CANCEL = "cancelled"
     TIME_LIMIT = "out of time"
+    CLOSING = "the site's allowed hours end"
     SHUTDOWN = "the process stops"
     LEASE_ENDED = "the lease could not be renewed in time"
     LEASE_LOST = "the lease is lost"
@@ -34,6 +35,7 @@ class Run:
         self.lease: Lease = claimed.lease
         self.max_runtime_sec = claimed.target.max_runtime_sec
         self.time_limit_at = clock.boot_seconds() + self.max_runtime_sec
+        self.closes_at = None if claimed.open_for_sec is None else clock.boot_seconds() + claimed.open_for_sec
         self.lease_deadline = lease_deadline
         self.told = False  # the handler has seen that it should stop
         self.aborted = False  # its request in flight was cut off

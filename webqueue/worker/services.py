@@ -43,7 +43,7 @@ def make_services(database: Database, settings: Settings) -> Services:
                 user_agent=user_agent,
                 allow_private=settings.allow_private_addresses,
                 # Whatever the handler does next, a recovery must wait as long as the server asked for.
-                on_crawl_delay=lambda delay: context.record_interval(max(target.interval_sec, delay)),
+                on_crawl_delay=context.record_crawl_delay,
                 now=_clock_of(database),
                 challenges=_challenges(database),
             )

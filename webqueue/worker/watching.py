@@ -14,7 +14,7 @@ log = logs.get(__name__)
 
 
 class LimitWatch:
-    """Stops runs at their time limit and at the end of their lease. Needs no database, so that none can hold it up."""
+    """Stops runs at their time limit, when their site closes, and at the end of their lease. Needs no database, so that none can hold it up."""
 
     def __init__(self, database: Database, runs: Runs, timing: Timing, *, grace_sec: float) -> None:
         self._database = database
@@ -34,6 +34,11 @@ class LimitWatch:
                 run.abort()
             if now > run.time_limit_at and run.request_stop(Stop.TIME_LIMIT):
                 _log("time limit reached; the handler is asked to stop", run)
+            if run.closes_at is not None and now > run.closes_at:
+                if run.request_stop(Stop.CLOSING):
+                    _log("the site's allowed hours end; the handler is asked to stop", run)
+                if now > run.closes_at + self._grace_sec:
+                    run.abort()
             if now > run.time_limit_at + self._grace_sec:
                 run.abort()
         return self._pause

@@ -31,7 +31,7 @@ def upgrade() -> None:
         sa.Column("bytes", sa.BigInteger(), nullable=False),
         sa.Column("jobs", sa.Integer(), nullable=False),
         sa.Column("statuses", types.JSONData(), nullable=False),
-        sa.Column("smallest_gap_sec", sa.Float(), nullable=True),
+        sa.Column("smallest_gap_sec", sa.Double(), nullable=True),
         sa.Column("most_parallel", sa.Integer(), nullable=False),
         sa.Column("first_at", types.UTCDateTime(timezone=True), nullable=False),
         sa.Column("last_at", types.UTCDateTime(timezone=True), nullable=False),

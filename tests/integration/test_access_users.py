@@ -92,7 +92,8 @@ def test_tries_of_a_name_are_limited_also_for_another_process(
 def test_tries_from_an_address_are_limited_over_names(database: Database) -> None:
     make(database)
     tries = [
-        LoginAttempt(at=NOW, name=f"name{number}", address="192.0.2.1") for number in range(TRIES_PER_ADDRESS - 1)
+        LoginAttempt(at=NOW, name=f"name{number}", address="192.0.2.1")
+        for number in range(TRIES_PER_ADDRESS - 1)
     ]
     database.run(lambda s: s.add_all(tries))
     assert log_in(database, "name", "wrong") is None

@@ -49,6 +49,10 @@ unit: .venv/developing ## Run the unit tests alone
 	$(STEP) 'Unit tests'
 	@$(VENV_PYTHON) -m pytest tests/unit
 
+.PHONY: bench
+bench: .venv/developing ## Measure what a claim costs beside a deep key
+	@$(VENV_PYTHON) -m benchmarks.claims
+
 .PHONY: format
 format: .venv/developing ## Format the code and repair what ruff can repair
 	@$(VENV_PYTHON) -m ruff format

@@ -1,0 +1,1 @@
+"""Measurements behind what the documentation claims; `make bench` runs them."""

@@ -7,7 +7,7 @@ import sys
 import click
 
 import webqueue
-from webqueue.cli import demo, documents, files, jobs, maintenance, people, rate_keys, serving
+from webqueue.cli import demo, documents, files, jobs, maintenance, people, politeness, rate_keys, serving
 from webqueue.errors import WebqueueError
 
 
@@ -24,6 +24,7 @@ for command in (
     *jobs.COMMANDS,
     rate_keys.rate_keys,
     documents.documents,
+    politeness.politeness,
     people.user,
     people.token,
     *maintenance.COMMANDS,

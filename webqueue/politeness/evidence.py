@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from webqueue import logs
+from webqueue.politeness.evidence_files import FOLDER, SUFFIX, day_of, lines_of, plain_path
 
-FOLDER = "requests"
-SUFFIX = ".jsonl"
 MASK = "***"
 
 _USERINFO = re.compile(r"^([a-z][a-z0-9+.-]*:)?//[^/?#@]*@", re.IGNORECASE)
@@ -120,28 +119,20 @@ class EvidenceLog:
 
         A line that a crash or a full disk left half written is skipped and logged.
         """
-        path = self.path(day)
-        try:
-            file = path.open(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            return
-        with file:
-            for number, text in enumerate(file, start=1):
-                line = _decoded(text)
-                if line is None:
-                    _log.warning("evidence_line_skipped", file=str(path), line=number)
-                elif key is None or line.key == key:
-                    yield line
+        for number, text in enumerate(lines_of(self._folder, day), start=1):
+            line = _decoded(text)
+            if line is None:
+                _log.warning("evidence_line_skipped", file=str(self.path(day)), line=number)
+            elif key is None or line.key == key:
+                yield line
 
     def days(self) -> list[date]:
         """The days (UTC) that there is evidence of, the oldest first."""
-        return sorted(
-            day for path in self._folder.glob(f"*{SUFFIX}") if (day := _day(path.name.removesuffix(SUFFIX)))
-        )
+        return sorted({day for path in self._folder.glob(f"*{SUFFIX}*") if (day := day_of(path)) is not None})
 
     def path(self, day: date) -> Path:
-        """The file of a day."""
-        return self._folder / f"{day.isoformat()}{SUFFIX}"
+        """The file of a day, as long as it is not compressed."""
+        return plain_path(self._folder, day)
 
     def close(self) -> None:
         """Close the file of the day; a later `append` opens it again."""
@@ -198,11 +189,4 @@ def _decoded(text: str) -> RequestLine | None:
         known = {field.name for field in dataclasses.fields(RequestLine)}
         return RequestLine(**{name: value for name, value in values.items() if name in known})
     except (ValueError, TypeError, KeyError):
-        return None
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
         return None

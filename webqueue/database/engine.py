@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
@@ -194,6 +195,14 @@ class Database:
             cursor.execute("PRAGMA foreign_keys = ON")
             cursor.execute(f"PRAGMA synchronous = {synchronous}")
             cursor.close()
+
+        @event.listens_for(engine, "handle_error")
+        def drop_read_only(context: ExceptionContext) -> None:
+            # SQLite opens a file that it may not write for reading, and stays with that when the file may be written
+            # again: such connections have to go.
+            code = getattr(context.original_exception, "sqlite_errorcode", 0)
+            if code & 0xFF == sqlite3.SQLITE_READONLY:
+                context.is_disconnect = True
 
         @event.listens_for(engine, "begin")
         def begin(connection: Connection) -> None:

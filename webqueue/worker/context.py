@@ -29,6 +29,7 @@ from webqueue.outcomes import Checkpoint
 from webqueue.politeness.evidence import RequestLine, as_shown
 from webqueue.politeness.reactions import current_interval
 from webqueue.worker.memory import last_result
+from webqueue.worker.patience import patiently
 from webqueue.worker.reporting import Reporter
 from webqueue.worker.runs import Run
 
@@ -107,34 +108,33 @@ class RunContext:
         return self.known_all([url])[url]
 
     def known_all(self, urls: Iterable[str]) -> Mapping[str, str]:
-        with self._database.reading() as session:
-            return documents.known(
+        asked = list(urls)
+        return self._read(
+            lambda session: documents.known(
                 session,
                 self.target.code,
-                urls,
+                asked,
                 root_id=self.job.root_id,
                 chain_began_at=self.run.claimed.chain_began_at,
             )
+        )
 
     def stored_times(self, urls: Iterable[str]) -> Mapping[str, StoredTimes]:
-        with self._database.reading() as session:
-            found = documents.times(session, self.target.code, urls)
+        asked = list(urls)
+        found = self._read(lambda session: documents.times(session, self.target.code, asked))
         return {
             url: StoredTimes(times.published_at, times.first_seen_at, times.last_seen_at)
             for url, times in found.items()
         }
 
     def previous_result(self) -> Mapping[str, Any]:
-        with self._database.reading() as session:
-            return last_result(session, self.target.code)
+        return self._read(lambda session: last_result(session, self.target.code))
 
     def now(self) -> datetime:
-        with self._database.reading() as session:
-            return clock.now(session)
+        return self._read(clock.now)
 
     def validators(self, url: str) -> Mapping[str, str]:
-        with self._database.reading() as session:
-            return documents.validators(session, self.target.code, url)
+        return self._read(lambda session: documents.validators(session, self.target.code, url))
 
     def store(self, document: DocumentDraft) -> Stored:
         if self.job.is_trial:
@@ -142,7 +142,7 @@ class RunContext:
         original = None
         if document.original is not None:
             # Before the transaction: a file that nothing points to costs room, one that is missing costs the page.
-            original = self._services.originals().put(document.original)
+            original = self._put(document.original)
         draft = documents.Draft(
             url=document.url,
             title=document.title,
@@ -174,7 +174,7 @@ class RunContext:
     def fetch(self, request: Request) -> Response:
         self.run.check_lease()
         if self._fetcher is None:
-            self._fetcher = self._services.make_fetcher(self)
+            self._fetcher = patiently(self.run, lambda: self._services.make_fetcher(self))
             if self.run.aborted:
                 self._fetcher.abort()
         return self._fetcher.fetch(request)
@@ -187,10 +187,15 @@ class RunContext:
 
     def checkpoint(self, page: int, data: Mapping[str, Any] | None = None) -> None:
         storable = json_safe_dict(data or {})
-        self._reporter.flush(lambda session: jobs.checkpoint(session, self.run.lease, page, storable))
+        patiently(
+            self.run,
+            lambda: self._reporter.flush(
+                lambda session: jobs.checkpoint(session, self.run.lease, page, storable)
+            ),
+        )
 
     def keep_page(self, name: str, body: bytes) -> str:
-        key = self._services.originals().put(body)
+        key = self._put(body)
         self.log(f"kept a copy of {name} as {key}")
         return key
 
@@ -200,7 +205,7 @@ class RunContext:
     def record_crawl_delay(self, seconds: float) -> None:
         """Note the interval in force, now that robots.txt asks for another one (P11)."""
         if seconds > self.target.interval_sec:
-            self._database.run(lambda session: jobs.record_interval(session, self.run.lease, seconds))
+            self._write(lambda session: jobs.record_interval(session, self.run.lease, seconds))
 
     def flush(self) -> None:
         """Write the progress and the log lines that are still kept. Raises LeaseLostError."""
@@ -239,7 +244,20 @@ class RunContext:
             jobs.fence(session, self.run.lease)
             return work(session)
 
-        return self._database.run(fenced)
+        return self._write(fenced)
+
+    def _read(self, work: Callable[[Session], T]) -> T:
+        def read() -> T:
+            with self._database.reading() as session:
+                return work(session)
+
+        return patiently(self.run, read)
+
+    def _write(self, work: Callable[[Session], T]) -> T:
+        return patiently(self.run, lambda: self._database.run(work))
+
+    def _put(self, body: bytes) -> str:
+        return patiently(self.run, lambda: self._services.originals().put(body))
 
 
 def job_view(claimed: jobs.Claimed) -> JobView:

@@ -19,6 +19,7 @@ from webqueue.politeness.keys import resolve_url
 from webqueue.politeness.rate_key import host_of
 from webqueue.settings import Settings
 from webqueue.worker.context import Fetching, RunContext, Services
+from webqueue.worker.patience import patiently
 
 
 def make_services(database: Database, settings: Settings) -> Services:
@@ -92,11 +93,14 @@ def _key_of(database: Database, context: RunContext) -> Callable[[str], str]:
     except InvalidInputError:
         own_host = None
 
+    def resolve(url: str) -> str:
+        with database.reading() as session:
+            return resolve_url(session, url, context.site.adapter)
+
     def key_of(url: str) -> str:
         if host_of(url) == own_host:
             return context.job.rate_key
-        with database.reading() as session:
-            return resolve_url(session, url, context.site.adapter)
+        return patiently(context.run, lambda: resolve(url))
 
     return key_of
 

@@ -6,6 +6,7 @@ import random
 import secrets
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 from tests.acceptance.chaos.witness import note
@@ -58,6 +59,27 @@ def work(ctx: Context, *, seed: int) -> Outcome:
                 ctx.checkpoint(step)
         outcome = script.outcome if ctx.job.source != "retry" else script.outcome_of_retry
         return _outcome(outcome, script)
+    finally:
+        run.note("end", outcome=outcome)
+
+
+def keep_on(ctx: Context, *, gate: str, step_sec: float = 0.05) -> Outcome:
+    """Step on, each step with a read and a checkpoint, until the file `gate` is there."""
+    run = _Run(ctx)
+    run.note("start")
+    outcome, step = "broken off", ctx.checkpoint_at_start.page
+    try:
+        while not Path(gate).exists():
+            if ctx.should_stop():
+                outcome = "stopped"
+                return Cancelled()
+            step += 1
+            run.note("step", step=step)
+            ctx.known(f"{ctx.site.base_url}{step}")
+            time.sleep(step_sec)
+            ctx.checkpoint(step)
+        outcome = "done"
+        return Done({"steps": step})
     finally:
         run.note("end", outcome=outcome)
 

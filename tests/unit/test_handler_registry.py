@@ -167,7 +167,7 @@ class TestCrawlParameters:
             "params.title_selector",
         }
 
-    @pytest.mark.parametrize("adapter", ["feed", "sitemap", "spider"])
+    @pytest.mark.parametrize("adapter", ["spider"])
     def test_adapters_that_are_not_built_yet(self, adapter: str) -> None:
         assert "not built yet" in problems("crawl", GOOD, adapter)["adapter"]
 

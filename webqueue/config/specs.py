@@ -29,7 +29,7 @@ _Overlap = Literal["skip", "queue_one", "allow"]
 _CatchUp = Literal["none", "one", "all"]
 
 # What this version does; the other values of the specification are refused as not built, never taken and ignored.
-BUILT_ADAPTERS: Final = ("list", "json", "gkmlpt")
+BUILT_ADAPTERS: Final = ("list", "feed", "sitemap", "json", "gkmlpt")
 BUILT_OVERLAPS: Final = get_args(_Overlap)
 BUILT_CATCH_UPS: Final = get_args(_CatchUp)
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from webqueue.errors import InvalidInputError, NotBuiltError
 from webqueue.handlers.crawl.counters import Counters
+from webqueue.handlers.crawl.feeds import FeedListing, FeedParameters
 from webqueue.handlers.crawl.gkmlpt import GkmlptListing, GkmlptParameters
 from webqueue.handlers.crawl.json_lists import JsonListing, JsonParameters
 from webqueue.handlers.crawl.listing import Listing
@@ -15,6 +16,7 @@ from webqueue.handlers.crawl.lists import HtmlListing
 from webqueue.handlers.crawl.memory import Memory
 from webqueue.handlers.crawl.parameters import ArticleParameters, ListParameters
 from webqueue.handlers.crawl.run import ListCrawl
+from webqueue.handlers.crawl.sitemaps import SitemapListing, SitemapParameters
 from webqueue.handlers.crawl.trial import run_trial
 from webqueue.handlers.protocol import Context
 from webqueue.outcomes import Outcome
@@ -56,10 +58,12 @@ def _listed(
 
 ADAPTERS: Final[Mapping[str, Adapter]] = {
     "list": _listed(ListParameters, lambda ctx, memory, _: HtmlListing(ctx, memory)),
+    "feed": _listed(FeedParameters, lambda ctx, memory, _: FeedListing(ctx, memory)),
+    "sitemap": _listed(SitemapParameters, SitemapListing),
     "json": _listed(JsonParameters, lambda ctx, memory, _: JsonListing(ctx, memory, ctx.params)),
     "gkmlpt": _listed(GkmlptParameters, lambda ctx, memory, _: GkmlptListing(ctx, memory)),
 }
-NOT_BUILT: Final = ("feed", "sitemap", "spider")
+NOT_BUILT: Final = ("spider",)
 
 
 def get(name: str) -> Adapter:

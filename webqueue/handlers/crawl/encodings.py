@@ -58,12 +58,21 @@ _CODECS: Final = {
     **{f"iso8859-{part}": f"iso8859_{part}" for part in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)},
     **dict.fromkeys(("iso-8859-9", "iso8859-9", "latin5", "windows-1254"), "cp1254"),
     **{f"windows-{page}": f"cp{page}" for page in (1250, 1251, 1253, 1255, 1256, 1257, 1258)},
+    **{f"windows_{page}": f"cp{page}" for page in range(1250, 1259)},
     **{f"cp{page}": f"cp{page}" for page in (1250, 1251, 1253, 1254, 1255, 1256, 1257, 1258)},
     **dict.fromkeys(("koi8-r", "koi8", "koi"), "koi8_r"),
     **dict.fromkeys(("koi8-u", "koi8-ru"), "koi8_u"),
     **dict.fromkeys(("ibm866", "cp866", "866"), "cp866"),
     **dict.fromkeys(("macintosh", "x-mac-roman"), "mac_roman"),
-    **dict.fromkeys(("x-mac-cyrillic", "x-mac-ukrainian"), "mac_cyrillic"),
+    **dict.fromkeys(("x-mac-cyrillic", "x-mac-ukrainian", "mac-cyrillic", "maccyrillic"), "mac_cyrillic"),
+    # Beyond the Encoding Standard: the code pages of DOS, and of the Macintosh, which old feeds still name.
+    **{
+        f"{prefix}{page}": f"cp{page}"
+        for prefix in ("cp", "ibm", "")
+        for page in (437, 737, 775, 850, 852, 855, 857, 860, 861, 862, 863, 864, 865, 869)
+    },
+    **dict.fromkeys(("macroman", "mac"), "mac_roman"),
+    **{f"mac{language}": f"mac_{language}" for language in ("greek", "turkish", "iceland")},
     **dict.fromkeys(("tis-620", "windows-874", "iso-8859-11"), "cp874"),
     **dict.fromkeys(("utf-16", "utf-16le", "unicode"), "utf-16-le"),
     "utf-16be": "utf-16-be",

@@ -112,6 +112,7 @@ def fetch_list_page(
     accept: str | None = None,
     max_bytes: int = 20_000_000,
     may_be_unchanged: bool = True,
+    note: bool = True,
 ) -> Response | None:
     """Fetch a list page; None when the server says that there is none (404, 410).
 
@@ -121,7 +122,8 @@ def fetch_list_page(
         memory: of the target; a page that it knows is asked for conditionally, and noted for the next run.
         accept: media types, other than those of web pages.
         max_bytes: size at which the page is refused.
-        may_be_unchanged: ask conditionally.
+        may_be_unchanged: ask conditionally; then
+        note: what the answer says of its version, for the next run. Else the caller does.
 
     Raises:
         ListPageError: it could not be read.
@@ -137,13 +139,14 @@ def fetch_list_page(
     if response.status in MISSING:
         return None
     if response.status == HTTPStatus.NOT_MODIFIED and headers:
-        memory.keep(listed.url)
+        if note:
+            memory.keep(listed.url)
         raise UnchangedError
     if response.status != HTTPStatus.OK:
         raise ListPageError(
             f"List page {listed.number} could not be read: HTTP {response.status} from {response.url}."
         )
-    if may_be_unchanged:
+    if may_be_unchanged and note:
         memory.note(listed.url, response)
     return response
 

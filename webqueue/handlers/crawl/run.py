@@ -25,6 +25,7 @@ from webqueue.outcomes import Blocked, Cancelled, Checkpoint, Done, Failed, Outc
 # Dead links come in rows on old sites; a server that does not answer at all is another matter.
 _SILENT_ARTICLES_IN_A_ROW: Final = 10
 _LINKS_AT_ONCE: Final = 200
+_CLOCKS_DIFFER: Final = timedelta(days=1)
 _ENDS_OF_LISTS: Final = frozenset({"empty_page", "last_page", "no_such_page", "repeated_page"})
 
 
@@ -120,7 +121,9 @@ class ListCrawl(Run):
         self._met: set[str] = set()
         self._links_before: list[str] = []
         days = ctx.params.recheck_days
-        self._recent_since = ctx.now() - timedelta(days=days) if days else None
+        now = ctx.now()
+        self._recent_since = now - timedelta(days=days) if days else None
+        self._latest = now + _CLOCKS_DIFFER  # sites that date changes into the future say nothing by it
 
     def _run(self) -> Outcome:
         if self._first > self._listing.max_pages:
@@ -166,7 +169,7 @@ class ListCrawl(Run):
             check_not_empty(self._ctx, listed, page)
             return "empty_page"
         urls = [link.url for link in page.links]
-        if urls == self._links_before:
+        if urls == self._links_before and self._listing.stops_at_known:
             return "repeated_page"  # the server answers the last page for every number beyond it
         self._links_before = urls
         goes_on = self._crawl_links(listed, page.links)
@@ -203,7 +206,7 @@ class ListCrawl(Run):
         if state == Known.NEW or self._ctx.force:
             return self._articles.crawl(link, is_stored=state == Known.KNOWN)
         recent = times is not None and self._is_recent(times)
-        if recent or (times is not None and _is_newer(link, times)):
+        if recent or (times is not None and self._is_newer(link, times)):
             self._counters.rechecked += 1
             self._articles.crawl(link, is_stored=True)
         else:
@@ -223,6 +226,12 @@ class ListCrawl(Run):
             and (times.published_at or times.first_seen_at) >= self._recent_since
         )
 
+    def _is_newer(self, link: Link, times: StoredTimes) -> bool:
+        """Whether the list says that an article was changed since it was fetched; its own text costs nothing."""
+        if link.changed_at is None:
+            return link.html is not None
+        return times.last_seen_at < link.changed_at <= self._latest
+
     def _attention(self, reason: str) -> str | None:
         counters = self._counters
         whole = self._first == 1 and reason in _ENDS_OF_LISTS
@@ -240,13 +249,6 @@ class ListCrawl(Run):
             )
             return self._finish("no_such_page")
         raise ListPageError(f"List page {listed.number} does not exist: HTTP 404 or 410 from {listed.url}.")
-
-
-def _is_newer(link: Link, times: StoredTimes) -> bool:
-    """Whether the list says that an article was changed since it was fetched; one in the list itself costs nothing."""
-    if link.changed_at is None:
-        return link.html is not None
-    return link.changed_at > times.last_seen_at
 
 
 def _in_groups(links: list[Link]) -> Iterator[list[Link]]:

@@ -37,6 +37,7 @@ def create_app(settings: Settings, database: Database | None = None) -> Flask:
         TRUSTED_HOSTS=[name.strip() for name in settings.trusted_hosts.split(",") if name.strip()] or None,
     )
     app.extensions["webqueue_settings"] = settings
+    app.jinja_env.globals["names_contact"] = settings.names_contact
     db.init_app(app, database)
     health = api.health_blueprint(database)
     json_api = api.blueprint(database, logged_in=_logged_in)

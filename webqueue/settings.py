@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from webqueue import __version__
 from webqueue.errors import InvalidInputError, Problem
+
+# A mail address or a web address.
+_CONTACT: Final = re.compile(r"[^\s@(<+]+@[^\s@]+\.[^\s@]|https?://[^\s)]+\.", re.IGNORECASE)
+
+# What can stand in an HTTP header, whatever else was pasted into the variable; an empty one counts as not set.
+HeaderText = Annotated[str, Field(pattern=r"^[\x20-\x7e]*$", max_length=500)]
 
 
 class Settings(BaseSettings):
@@ -52,7 +60,13 @@ class Settings(BaseSettings):
         ),
         description="Automatic retries of a job after blocks.",
     )
-    user_agent: str | None = Field(None, description="User agent of crawls; should name a contact.")
+    contact: HeaderText | None = Field(
+        None,
+        description="Mail address or URL at which a server's owner reaches you; named in the user agent.",
+    )
+    user_agent: HeaderText | None = Field(
+        None, description="User agent of crawls, instead of webqueue's own; should name a contact."
+    )
     stop_grace_sec: float = Field(8.0, ge=0, le=300, description="Seconds that handlers get to stop in.")
     log_json: bool = Field(False, description="Log JSON lines instead of text.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
@@ -61,6 +75,20 @@ class Settings(BaseSettings):
     trusted_hosts: str = Field(
         "", description="Comma-separated host names the admin answers to; empty = any."
     )
+
+    @property
+    def crawl_agent(self) -> str:
+        """The user agent of crawls whose site names none."""
+        if self.user_agent and self.user_agent.strip():
+            return self.user_agent.strip()
+        contact = (self.contact or "").strip()
+        own = f"webqueue/{__version__}"
+        return f"{own} (+{contact})" if contact else own
+
+    @property
+    def names_contact(self) -> bool:
+        """Whether who runs a server can see in the user agent whom to write to."""
+        return _CONTACT.search(self.crawl_agent) is not None
 
     @property
     def url(self) -> str:

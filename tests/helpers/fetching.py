@@ -12,7 +12,6 @@ from typing import Any
 
 from tests.helpers.servers.base import Exchange, Site, not_found
 from webqueue.handlers.fetching import Fetcher
-from webqueue.handlers.fetching.robots import Rules
 from webqueue.handlers.protocol import FetchError, HttpOptions, Request, SiteView
 from webqueue.politeness.evidence import EvidenceLog, RequestLine
 
@@ -167,7 +166,6 @@ __all__ = [
     "KEY",
     "Background",
     "Fetchers",
-    "Rules",
     "Scripted",
     "failure",
     "fetchers",

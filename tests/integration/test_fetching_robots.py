@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.fetching import KEY, Fetchers, Rules, Scripted, failure, fetchers
+from tests.helpers.fetching import KEY, Fetchers, Scripted, failure, fetchers
 from tests.helpers.servers.base import Exchange, Server
-from webqueue.handlers.protocol import BlockedError, HttpOptions, Request
+from tests.helpers.world import Clock
+from webqueue.database import Database
+from webqueue.handlers.protocol import BlockedError, FetchError, HttpOptions, Request
+from webqueue.politeness.robots_store import DatabaseRobots
 
 FORBIDDING = "User-agent: *\nDisallow: /no\nAllow: /no/but\n"
 
@@ -239,16 +242,95 @@ def test_a_crawl_delay_holds_from_the_first_page_on(make: Fetchers) -> None:
         assert second.started - first.ended >= 0.299
 
 
-def test_a_cache_may_outlive_the_job(make: Fetchers) -> None:
-    cache: dict[str, Rules] = {}
-    with Server(site(FORBIDDING + "Crawl-delay: 0.1\n")) as server:
-        for _ in range(2):
-            fetcher = make(server.url, obey_robots=True, robots_cache=cache)
-            assert failure(fetcher, f"{server.url}/no").kind == "robots"
-            assert fetcher.interval_in_force == 0.1
+@pytest.fixture
+def moment() -> Clock:
+    return Clock()
 
-        assert server.paths == ["/robots.txt"]
-        assert list(cache) == [f"{server.url}/"]
+
+def store_of(database: Database, moment: Clock, *, fresh: bool = False) -> DatabaseRobots:
+    return DatabaseRobots(database, moment, fresh=fresh)
+
+
+def test_a_file_is_kept_for_a_day_over_jobs(make: Fetchers, database: Database, moment: Clock) -> None:
+    with Server(site(FORBIDDING + "Crawl-delay: 0.1\n")) as server:
+
+        def run(*, fresh: bool = False) -> str:
+            store = store_of(database, moment, fresh=fresh)
+            fetcher = make(server.url, obey_robots=True, robots_store=store)
+            error = failure(fetcher, f"{server.url}/no")
+            assert fetcher.interval_in_force == 0.1
+            return str(error)
+
+        assert "asked for" not in run()
+        moment.advance(86_399)
+        assert "forbids it (asked for at 2026-11-29 12:00 UTC)" in run()
+        assert len(server.requests) == 1
+        moment.advance(1)
+        run()
+        assert len(server.requests) == 2
+        run(fresh=True)
+        assert server.paths == ["/robots.txt"] * 3
+
+
+def test_that_there_is_none_is_kept_too(make: Fetchers, database: Database, moment: Clock) -> None:
+    with Server(site(None)) as server:
+        for _ in range(2):
+            fetcher = make(server.url, obey_robots=True, robots_store=store_of(database, moment))
+            assert fetcher.fetch(Request(f"{server.url}/no")).status == 200
+        assert server.paths.count("/robots.txt") == 1
+
+
+def test_one_that_cannot_be_had_forbids_for_a_while(
+    make: Fetchers, database: Database, moment: Clock
+) -> None:
+    with Server(site(lambda exchange: exchange.send("", status=500))) as server:
+
+        def run() -> FetchError:
+            store = store_of(database, moment)
+            return failure(make(server.url, obey_robots=True, robots_store=store), f"{server.url}/yes")
+
+        run()
+        moment.advance(299)
+        error = run()
+        assert (error.kind, error.status) == ("robots", 500)
+        assert "could not be had (asked for at 2026-11-29 12:00 UTC)" in str(error)
+        assert len(server.requests) == 3, "three tries, and no more"
+        moment.advance(1)
+        server.site = site(None)
+        assert (
+            make(server.url, obey_robots=True, robots_store=store_of(database, moment))
+            .fetch(Request(f"{server.url}/yes"))
+            .status
+            == 200
+        )
+
+
+def test_a_block_for_robots_txt_is_not_kept(make: Fetchers, database: Database, moment: Clock) -> None:
+    answers = iter([429, 404])
+    blocking = site(lambda exchange: exchange.send("", status=next(answers)))
+    with Server(blocking) as server:
+        with pytest.raises(BlockedError):
+            make(server.url, obey_robots=True, robots_store=store_of(database, moment)).fetch(
+                Request(f"{server.url}/yes")
+            )
+        assert "/yes" not in server.paths
+        fetcher = make(server.url, obey_robots=True, robots_store=store_of(database, moment))
+        assert fetcher.fetch(Request(f"{server.url}/yes")).status == 200
+
+
+def test_ports_have_files_of_their_own(make: Fetchers, database: Database, moment: Clock) -> None:
+    with Server(site(FORBIDDING)) as one, Server(site(None)) as other:
+        fetcher = make(one.url, obey_robots=True, robots_store=store_of(database, moment))
+        assert failure(fetcher, f"{one.url}/no").kind == "robots"
+        assert fetcher.fetch(Request(f"{other.url}/no")).status == 200
+
+
+def test_files_that_no_database_takes_as_they_are(make: Fetchers, database: Database, moment: Clock) -> None:
+    with Server(site(b"\0\xff\n" + FORBIDDING.encode() + b"# " + b"x" * 600_000)) as server:
+        for _ in range(2):
+            fetcher = make(server.url, obey_robots=True, robots_store=store_of(database, moment))
+            assert failure(fetcher, f"{server.url}/no").kind == "robots"
+        assert len(server.requests) == 1
 
 
 def test_the_file_itself_may_be_fetched(make: Fetchers) -> None:

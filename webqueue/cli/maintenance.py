@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from webqueue import migrations, queries
 from webqueue.cli.opening import load_settings, opened
 from webqueue.cli.output import json_option, show_one
 from webqueue.database import Database
+
+
+NO_CONTACT: Final = "crawls name no contact, so who runs a server can only block them. Set WEBQUEUE_CONTACT to a mail address or URL."
 
 
 @click.group()
@@ -38,12 +43,14 @@ def check(as_json: bool) -> None:
         row = {
             "database": database.url.render_as_string(hide_password=True),
             "instance": str(settings.instance_path),
-            "user_agent": settings.user_agent
-            or "webqueue's own: set WEBQUEUE_USER_AGENT to one that names a contact",
+            "user_agent": settings.crawl_agent,
+            "names_contact": settings.names_contact,
             **{name: value for name, value in vars(status).items() if not isinstance(value, tuple)},
             "processes": len(status.processes),
         }
     show_one(row, as_json=as_json)
+    if not settings.names_contact:
+        click.echo(f"webqueue: warning: {NO_CONTACT}", err=True)
 
 
 COMMANDS = (db, check)

@@ -8,7 +8,6 @@ from decimal import ROUND_CEILING, Decimal
 
 from webqueue.politeness.retry_after import MAX_RETRY_AFTER_SEC
 
-DEFAULT_COOLDOWN_SEC = 600
 COOLDOWN_CEILING_SEC = 7200
 BLOCKS_BEFORE_GROWTH = 2
 DEFAULT_COOLDOWN_FACTOR = Decimal(2)

@@ -12,8 +12,6 @@ from webqueue.models import IntervalChange, KeyEvent, RateKey, Target
 from webqueue.politeness import interval
 from webqueue.politeness.cooldown import extended
 
-CLEAN_RUNS_BEFORE_SHRINKING: Final = interval.CLEAN_RUNS_BEFORE_SHRINKING
-
 
 def note_event(
     session: Session,
@@ -115,7 +113,7 @@ def note_clean_run(session: Session, key: RateKey, target: Target, *, now: datet
     if target.learned_interval_sec is None:
         return
     target.clean_runs += 1
-    if target.clean_runs <= CLEAN_RUNS_BEFORE_SHRINKING:
+    if target.clean_runs <= interval.CLEAN_RUNS_BEFORE_SHRINKING:
         return
     smaller = interval.shrink(target.learned_interval_sec, target.interval_sec)
     _learn(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from webqueue import __version__, clock
+from webqueue import clock
 from webqueue.database import Database
 from webqueue.documents import OriginalStore
 from webqueue.errors import InvalidInputError
@@ -17,6 +17,7 @@ from webqueue.politeness.challenges import Signature, signatures_in_force
 from webqueue.politeness.evidence import EvidenceLog, RequestLine
 from webqueue.politeness.keys import resolve_url
 from webqueue.politeness.rate_key import host_of
+from webqueue.politeness.robots_store import DatabaseRobots, RobotsStore, RobotsText
 from webqueue.settings import Settings
 from webqueue.worker.context import Fetching, RunContext, Services
 from webqueue.worker.patience import patiently
@@ -25,11 +26,11 @@ from webqueue.worker.patience import patiently
 def make_services(database: Database, settings: Settings) -> Services:
     """The services of a process with these settings. Opens nothing yet."""
     evidence = EvidenceLog(settings.instance_path)
-    user_agent = settings.user_agent or f"webqueue/{__version__}"
 
     def make_fetcher(context: RunContext) -> Fetching:
         run = context.run
         site, target = context.site, context.target
+        now = _clock_of(database)
         return _RunFetcher(
             Fetcher(
                 site,
@@ -41,12 +42,15 @@ def make_services(database: Database, settings: Settings) -> Services:
                 check_lease=run.check_lease,
                 evidence=evidence,
                 job_id=context.job.id,
-                user_agent=user_agent,
+                user_agent=settings.crawl_agent,
                 allow_private=settings.allow_private_addresses,
                 # Whatever the handler does next, a recovery must wait as long as the server asked for.
                 on_crawl_delay=context.record_crawl_delay,
-                now=_clock_of(database),
-                challenges=_challenges(database),
+                now=now,
+                robots_store=_PatientRobots(
+                    context, DatabaseRobots(database, now, fresh=context.job.is_trial)
+                ),
+                challenges=patiently(run, lambda: _challenges(database)),
             )
         )
 
@@ -55,6 +59,20 @@ def make_services(database: Database, settings: Settings) -> Services:
         originals=functools.cache(lambda: OriginalStore(settings.store)),
         make_fetcher=make_fetcher,
     )
+
+
+class _PatientRobots:
+    """The robots.txt files that are kept, also while the database is away for a while."""
+
+    def __init__(self, context: RunContext, store: RobotsStore) -> None:
+        self._run = context.run
+        self._store = store
+
+    def get(self, origin: str) -> RobotsText | None:
+        return patiently(self._run, lambda: self._store.get(origin))
+
+    def put(self, origin: str, text: RobotsText) -> None:
+        patiently(self._run, lambda: self._store.put(origin, text))
 
 
 class _RunFetcher:

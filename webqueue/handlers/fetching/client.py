@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import httpx2
@@ -16,7 +16,7 @@ from webqueue.handlers.fetching.exchange import Answer
 from webqueue.handlers.fetching.headers import user_agent_of
 from webqueue.handlers.fetching.hops import MAX_REDIRECTS, Hop, parse_url, redirected
 from webqueue.handlers.fetching.interruption import Interruption
-from webqueue.handlers.fetching.robots import RobotsGate, Rules
+from webqueue.handlers.fetching.robots import RobotsGate
 from webqueue.handlers.fetching.sender import BACKOFF_SEC, Sender
 from webqueue.handlers.fetching.transport import make_transport
 from webqueue.handlers.fetching.turns import Turns
@@ -31,6 +31,7 @@ from webqueue.handlers.protocol import (
 from webqueue.politeness.challenges import DEFAULT_SIGNATURES, Signature
 from webqueue.politeness.evidence import EvidenceLog, RequestLine, masked_url
 from webqueue.politeness.interval import interval_in_force
+from webqueue.politeness.robots_store import RobotsStore
 
 
 class Fetcher:
@@ -57,7 +58,7 @@ class Fetcher:
         resolve: looks names up.
         now: the clock of `last_request_at` and of Retry-After dates.
         backoff_sec: wait before the second try; twice as long before the third.
-        robots_cache: rules by origin, where they shall outlive the job.
+        robots_store: where robots.txt files outlive the job.
         challenges: how challenge pages are told apart.
 
     Raises:
@@ -82,7 +83,7 @@ class Fetcher:
         resolve: Resolver = system_resolver,
         now: Callable[[], datetime] = clock.local_now,
         backoff_sec: float = BACKOFF_SEC,
-        robots_cache: MutableMapping[str, Rules] | None = None,
+        robots_store: RobotsStore | None = None,
         challenges: Sequence[Signature] = DEFAULT_SIGNATURES,
     ) -> None:
         self._site = site
@@ -126,7 +127,7 @@ class Fetcher:
             get=self._sender.answer,
             check_key=self._check_key,
             on_crawl_delay=self._slow_down,
-            cache=robots_cache,
+            store=robots_store,
         )
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import httpx2
@@ -14,6 +14,7 @@ from webqueue.handlers.fetching.exchange import Answer
 from webqueue.handlers.fetching.hops import Hop, redirected
 from webqueue.handlers.protocol import FetchError
 from webqueue.politeness.interval import MAX_CRAWL_DELAY_SEC
+from webqueue.politeness.robots_store import NoStore, RobotsStore, RobotsText
 
 MAX_BYTES = 500 * 1024  # RFC 9309 §2.5: what lies behind may be ignored
 MAX_REDIRECTS = 5  # §2.3.1.2
@@ -31,16 +32,16 @@ class Rules:
 
     Attributes:
         parsed: its contents; None: everything is allowed.
-        unreachable: why it could not be had, which forbids everything (RFC 9309 §2.3.1.4); None: it could.
+        text: what was answered, as it is kept.
     """
 
-    parsed: Protego | None = None
-    unreachable: FetchError | None = None
+    parsed: Protego | None
+    text: RobotsText
 
     @classmethod
-    def parse(cls, body: bytes) -> Rules:
-        """Read a file; bytes that are not UTF-8 spoil their own line only."""
-        return cls(Protego.parse(body.decode("utf-8-sig", errors="replace")))
+    def of(cls, text: RobotsText) -> Rules:
+        """The rules of what was answered, now or in the last day."""
+        return cls(None if text.body is None else Protego.parse(text.body), text)
 
     def allows(self, url: str, agent: str) -> bool:
         """Whether the agent may fetch the URL."""
@@ -63,7 +64,7 @@ class RobotsGate:
         get: sends a request in its turn, with retries, and follows no redirect.
         check_key: raises FetchError for a URL of another rate key.
         on_crawl_delay: gets the Crawl-delay (seconds, at most 300) of each file that has one.
-        cache: rules by origin; one that outlives the job may be given.
+        store: where files outlive the job.
     """
 
     def __init__(
@@ -74,39 +75,40 @@ class RobotsGate:
         get: Callable[[Hop], Answer],
         check_key: Callable[[httpx2.URL], None],
         on_crawl_delay: Callable[[float], None],
-        cache: MutableMapping[str, Rules] | None = None,
+        store: RobotsStore | None = None,
     ) -> None:
         self._agent = agent
         self._site = site
         self._get = get
         self._check_key = check_key
         self._on_crawl_delay = on_crawl_delay
-        self._cache: MutableMapping[str, Rules] = {} if cache is None else cache
-        self._met: set[str] = set()
+        self._store = store or NoStore()
+        self._met: dict[str, Rules] = {}
 
     def check(self, hop: Hop) -> None:
         """Let the request pass.
 
         Raises:
             FetchError: of kind `robots`: forbidden, or nobody can know because the file cannot be had.
-            BlockedError: 429 or 503 for robots.txt.
+            BlockedError: robots.txt itself met a block; nothing is kept of that, and nothing fetched.
         """
         origin = str(hop.url.copy_with(username=None, password=None, raw_path=b"/"))
         rules = self._rules(origin, hop.url)
         host = hop.url.netloc.decode("ascii")
-        if rules.unreachable is not None:
+        asked = "" if rules.text.at is None else f" (asked for at {rules.text.at:%Y-%m-%d %H:%M} UTC)"
+        if rules.text.unreachable is not None:
             raise FetchError(
                 "robots",
                 str(hop.url),
-                f"{hop.shown} was not fetched, because the robots.txt of {host} could not be had, and until it can, "
-                f"nothing there may be fetched (RFC 9309): {rules.unreachable} {self._way_out}",
-                rules.unreachable.status,
-            ) from rules.unreachable
+                f"{hop.shown} was not fetched, because the robots.txt of {host} could not be had{asked}, and until it "
+                f"can, nothing there may be fetched (RFC 9309): {rules.text.unreachable} {self._way_out}",
+                rules.text.status,
+            )
         if not rules.allows(str(hop.url), self._agent):
             raise FetchError(
                 "robots",
                 str(hop.url),
-                f"{hop.shown} was not fetched, because the robots.txt of {host} forbids it. {self._way_out}",
+                f"{hop.shown} was not fetched, because the robots.txt of {host} forbids it{asked}. {self._way_out}",
             )
 
     @property
@@ -114,26 +116,27 @@ class RobotsGate:
         return f"Who may fetch it all the same sets obey_robots: false on site {self._site}."
 
     def _rules(self, origin: str, url: httpx2.URL) -> Rules:
-        rules = self._cache.get(origin)
-        if rules is None:
-            rules = self._load(url)
-            self._cache[origin] = rules
-        if origin not in self._met:
-            self._met.add(origin)
-            delay = rules.crawl_delay(self._agent)
-            if delay is not None:
-                self._on_crawl_delay(delay)
+        if origin in self._met:
+            return self._met[origin]
+        text = self._store.get(origin)
+        if text is None:
+            text = self._load(url)
+            self._store.put(origin, text)
+        rules = self._met[origin] = Rules.of(text)
+        delay = rules.crawl_delay(self._agent)
+        if delay is not None:
+            self._on_crawl_delay(delay)
         return rules
 
-    def _load(self, url: httpx2.URL) -> Rules:
+    def _load(self, url: httpx2.URL) -> RobotsText:
         try:
             return self._fetch(url.copy_with(raw_path=b"/robots.txt"))
         except FetchError as error:
             if error.kind in _NOT_ABOUT_ROBOTS:
                 raise
-            return Rules(unreachable=error)
+            return RobotsText(unreachable=str(error), status=error.status)
 
-    def _fetch(self, url: httpx2.URL) -> Rules:
+    def _fetch(self, url: httpx2.URL) -> RobotsText:
         hop = Hop(
             method="GET",
             url=url,
@@ -148,13 +151,15 @@ class RobotsGate:
         for _ in range(MAX_REDIRECTS + 1):
             answer = self._get(hop)
             if answer.location is None:
-                return Rules.parse(answer.body) if 200 <= answer.status < 300 else Rules()
+                # Bytes that are not UTF-8 spoil their own line only.
+                body = answer.body.decode("utf-8-sig", errors="replace")
+                return RobotsText(body if 200 <= answer.status < 300 else None)
             following = self._following(hop, answer.status, answer.location)
             if following is None:
-                return Rules()
+                return RobotsText()
             hop = following
         _log.info("robots_redirects_without_end", site=self._site, url=str(url))
-        return Rules()
+        return RobotsText()
 
     def _following(self, hop: Hop, status: int, location: str) -> Hop | None:
         """The redirect's target; None where it may not be fetched: then there is no file (§2.3.1.3), not a locked one."""

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from werkzeug.exceptions import HTTPException
 
 from webqueue import logs
+from webqueue.database import trouble_of
 from webqueue.errors import (
     ConflictError,
     InvalidInputError,
@@ -115,9 +116,9 @@ def _database(error: DBAPIError) -> Response:
         return problem(
             409, "Something that this depends on was changed at the same time. Look again, and repeat it."
         )
-    if error.connection_invalidated or "OperationalError" in type(error).__name__:
+    if trouble := trouble_of(error):
         _log(error)
-        return problem(503, "The database does not answer. Try again.", headers={"Retry-After": "5"})
+        return problem(503, trouble, headers={"Retry-After": "5"})
     return _surprise(error)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from webqueue.database.engine import Database
 from webqueue.database.listener import Listener
 from webqueue.database.locks import share_turn, take_turn
+from webqueue.database.trouble import trouble_of
 from webqueue.database.types import JSONData, Text, UTCDateTime
 from webqueue.database.wakeup import Wakeup, request_wakeup
 
@@ -18,4 +19,5 @@ __all__ = [
     "request_wakeup",
     "share_turn",
     "take_turn",
+    "trouble_of",
 ]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from flask import Flask, Response, g, make_response, render_template, request
 from flask_login import current_user
 from flask_wtf.csrf import CSRFError
+from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import HTTPException, SecurityError
 from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue import logs
+from webqueue.database import trouble_of
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.web import answers
 from webqueue.web.auth import API_PREFIX, OPEN_ENDPOINTS, to_login
@@ -21,6 +23,7 @@ SENTENCES = {
     404: ("There is no such page", "It may have been removed, or the address is wrong."),
     405: ("That is no page", "This address only takes the forms of other pages."),
     413: ("That is too large", "Send less at once."),
+    503: ("The database does not work at present", "Try again in a moment."),
     500: ("Something went wrong", "It is a fault of webqueue. The log tells more, under the id below."),
 }
 
@@ -33,6 +36,7 @@ def init_app(app: Flask) -> None:
     app.register_error_handler(ConflictError, lambda error: answers.refused(str(error), "/"))
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(SecurityError, _foreign_host)
+    app.register_error_handler(DBAPIError, _database)
     app.register_error_handler(Exception, _surprise)
 
 
@@ -61,6 +65,14 @@ def _foreign_host(_error: SecurityError) -> AnyResponse:
         400,
         {"Content-Type": "text/plain; charset=utf-8"},
     )
+
+
+def _database(error: DBAPIError) -> AnyResponse:
+    trouble = trouble_of(error)
+    if trouble is None or request.path.startswith(API_PREFIX):
+        return _surprise(error)
+    log.error("database in trouble", request_id=g.get("request_id"), path=request.path, exc_info=error)
+    return _shown(503, trouble)
 
 
 def _surprise(error: Exception) -> AnyResponse:

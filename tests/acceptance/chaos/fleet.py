@@ -23,7 +23,13 @@ from webqueue.worker import Timing
 PATIENCE_SEC = 60.0
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
-    [process.__name__, "tests.acceptance.chaos.handlers", "webqueue.handlers.crawl", "psycopg"]
+    [
+        process.__name__,
+        "tests.acceptance.chaos.handlers",
+        "webqueue.handlers.crawl",
+        "webqueue.handlers.python",
+        "psycopg",
+    ]
 )
 
 

@@ -25,7 +25,7 @@ from tests.helpers.admin import (
 from webqueue import clock, jobs, queries
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError, NotFoundError
-from webqueue.models import Job, Process, RateKey
+from webqueue.models import Job, KeyEvent, Process, RateKey
 from webqueue.queries import DocumentFilter, JobFilter, JobRow, TargetFilter
 from webqueue.queries.waiting import ordinal
 
@@ -268,6 +268,11 @@ def waiting_of(database: Database, job_id: str) -> queries.Waiting:
     return found
 
 
+def note_stuck(database: Database, job: Job, *, at: datetime) -> None:
+    event = KeyEvent(rate_key=job.rate_key, at=at, kind="stuck", message="does not stop", job_id=job.id)
+    database.run(lambda s: s.add(event))
+
+
 def change_key(database: Database, **values: Any) -> None:
     database.run(lambda s: s.execute(update(RateKey).values(values)))
 
@@ -379,6 +384,15 @@ def test_a_key_tells_its_state(example: Database) -> None:
     assert running.running_job is not None
     assert running.running_job.id == job.id
     change_key(example, extensions=1)
+    assert key_of(example).state == "stuck"
+
+
+def test_a_handler_that_its_worker_calls_stuck_is_shown_with_its_key(example: Database) -> None:
+    job = example.run(lambda s: running_job(s, "news"))
+    assert job.started_at is not None
+    note_stuck(example, job, at=job.started_at - timedelta(seconds=1))
+    assert key_of(example).state == "running", "that was an earlier run of the job"
+    note_stuck(example, job, at=job.started_at + timedelta(minutes=5))
     assert key_of(example).state == "stuck"
 
 

@@ -141,6 +141,7 @@ def _rows(session: Session, keys: Sequence[RateKey], now: datetime, *, with_new:
     sites = sites_by_key(session)
     names = [key.key for key in keys]
     running = {job.rate_key: job for job in running_jobs(session)}
+    stuck = _stuck_jobs(session, running)
     queued = _queued_counts(session, names)
     runs = last_runs_of_keys(session, names)
     ticks = _next_ticks(session, sites)
@@ -150,6 +151,7 @@ def _rows(session: Session, keys: Sequence[RateKey], now: datetime, *, with_new:
             now,
             sites=sites.get(key.key, ()),
             running=running.get(key.key),
+            told_stuck=key.key in running and running[key.key].id in stuck,
             queued=queued.get(key.key, 0),
             runs=runs.get(key.key, ()),
             next_tick=ticks.get(key.key),
@@ -170,12 +172,13 @@ def _row(
     *,
     sites: tuple[str, ...],
     running: JobRow | None,
+    told_stuck: bool,
     queued: int,
     runs: tuple[Run, ...],
     next_tick: datetime | None,
 ) -> RateKeyRow:
     not_before = _not_before(key, now)
-    state = _state(key, running, now)
+    state = _state(key, running, now, told_stuck=told_stuck)
     return RateKeyRow(
         key=key.key,
         state=state,
@@ -209,14 +212,34 @@ def _unused(key: str, sites: tuple[str, ...], next_tick: datetime | None) -> Rat
     )
 
 
-def _state(key: RateKey, running: JobRow | None, now: datetime) -> str:
+def _state(key: RateKey, running: JobRow | None, now: datetime, *, told_stuck: bool) -> str:
     if key.status == RateKeyStatus.LEASED:
-        return "stuck" if _is_stuck(key, running, now) else "running"
+        return "stuck" if told_stuck or _is_stuck(key, running, now) else "running"
     if key.paused_at is not None:
         return "paused"
     if key.cooldown_until is not None and key.cooldown_until > now:
         return "cooling_down"
     return "idle"
+
+
+def _stuck_jobs(session: Session, running: Mapping[str, JobRow]) -> set[str]:
+    """The running jobs whose handlers, as their worker told, go on after their time limit (P9)."""
+    told = session.execute(
+        select(KeyEvent.job_id, func.max(KeyEvent.at))
+        .where(
+            KeyEvent.rate_key.in_(list(running)),
+            KeyEvent.kind == "stuck",
+            KeyEvent.job_id.in_([job.id for job in running.values()]),
+        )
+        .group_by(KeyEvent.job_id)
+    )
+    last = {job_id: at for job_id, at in told}  # noqa: C416 - rows are no plain tuples
+    # An earlier run of the job may have been stuck as well; what counts is the present one.
+    return {
+        job.id
+        for job in running.values()
+        if job.id in last and job.started_at is not None and last[job.id] >= job.started_at
+    }
 
 
 def _is_stuck(key: RateKey, running: JobRow | None, now: datetime) -> bool:

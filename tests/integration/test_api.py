@@ -156,6 +156,9 @@ def test_put_creates_then_replaces_and_what_was_read_can_be_put_back(
     with database.reading() as session:
         assert session.get_one(Site, "example").rate_key is None  # it was worked out, and still is
         assert session.scalars(select(AuditEntry).where(AuditEntry.action == "changed")).all() == []
+    moved = {**client.get("sites/example"), "base_url": "http://moved.example/"}
+    answer = client.call("PUT", "sites/example", moved)
+    assert answer.json["rate_key"] == "moved.example"  # type: ignore[index]  # of the new host, not kept as its own
     answer = client.call("PUT", "targets/news", {key: TARGET[key] for key in ("site", "handler", "params")})
     assert answer.json["schedule"] is None  # type: ignore[index]
     assert answer.json["next_tick"] is None  # type: ignore[index]

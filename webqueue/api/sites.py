@@ -15,7 +15,8 @@ from webqueue.api.problems import field_problem, json_response
 from webqueue.api.routes import Asked, Route
 from webqueue.config.values import is_code
 from webqueue.errors import NotFoundError
-from webqueue.politeness.keys import rate_groups
+from webqueue.models import Site
+from webqueue.politeness.keys import rate_groups, site_key
 from webqueue.politeness.rate_key import key_of_site
 from webqueue.queries.site_states import site_states
 
@@ -129,14 +130,20 @@ def _without(data: dict[str, Any], extras: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _without_worked_out_key(session: Session, code: str, data: dict[str, Any]) -> dict[str, Any]:
-    """GET shows the rate key in force. One that is sent back, and would be worked out anyway, is not the site's own."""
+    """GET shows the rate key in force. One that is sent back, and was or would be worked out, is not the site's own.
+
+    That it was matters when the host changes with it: kept as the site's own, the old host's key would let the new host
+    be visited in two keys at a time.
+    """
     base_url, adapter = data.get("base_url"), data.get("adapter", "list")
     if not isinstance(base_url, str) or not isinstance(adapter, str) or "rate_key" not in data:
         return data
-    worked_out = key_of_site(
-        own_key=None, base_url=base_url, adapter=adapter, code=code, groups=rate_groups(session)
-    )
-    return {**data, "rate_key": None} if data["rate_key"] == worked_out else data
+    groups = rate_groups(session)
+    worked_out = {key_of_site(own_key=None, base_url=base_url, adapter=adapter, code=code, groups=groups)}
+    stored = session.get(Site, code) if is_code(code) else None
+    if stored is not None and stored.rate_key is None:
+        worked_out.add(site_key(stored, groups))
+    return {**data, "rate_key": None} if data["rate_key"] in worked_out else data
 
 
 def _code_cursor(query: Query) -> str | None:

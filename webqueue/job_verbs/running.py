@@ -119,12 +119,19 @@ def add_log_lines(session: Session, lease: Lease, lines: Sequence[tuple[datetime
         session.execute(insert(JobLog), rows)
 
 
-def record_interval(session: Session, lease: Lease, interval_sec: float, cause: str = CRAWL_DELAY) -> None:
-    """Note the request interval in force, in seconds, and why: what a recovery waits should this worker be lost (P11)."""
+def record_interval(session: Session, lease: Lease, interval_sec: float) -> None:
+    """Note a Crawl-delay in force, in seconds: what a recovery waits should this worker be lost (P11).
+
+    A lease that is lost changes nothing: the token stays after a hand-back, so its owner is looked at too (P4).
+    """
     session.execute(
         update(RateKey)
-        .where(RateKey.key == lease.rate_key, RateKey.lease_token == lease.token)
-        .values(interval_sec=interval_sec, interval_cause=cause)
+        .where(
+            RateKey.key == lease.rate_key,
+            RateKey.lease_token == lease.token,
+            RateKey.leased_by == lease.worker_id,
+        )
+        .values(interval_sec=interval_sec, interval_cause=CRAWL_DELAY)
         .execution_options(synchronize_session=False)
     )
 

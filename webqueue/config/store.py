@@ -27,7 +27,7 @@ from webqueue.config.rows import (
 from webqueue.config.specs import RateGroupSpec, SiteSpec, TargetSpec
 from webqueue.config.ticks import restart_ticks
 from webqueue.errors import ConflictError
-from webqueue.models import AuditEntry, Job, RateGroupRow, Site, Target
+from webqueue.models import AuditEntry, IntervalChange, Job, RateGroupRow, Site, Target
 
 M = TypeVar("M", Site, Target)
 
@@ -132,11 +132,28 @@ class Store:
         if row is None:
             row = Target(code=spec.code, created_at=self._now)
             self._session.add(row)
+            self._begin_with(row, spec)
         write_target(row, spec, self._now)
         if change.what is What.CREATED or _TICKING & set(change.fields):
             restart_ticks(row, site, self._now)
         self._audit(change, before, after)
         return change
+
+    def _begin_with(self, row: Target, spec: TargetSpec) -> None:
+        """Give a new target what it had learned elsewhere."""
+        learned = spec.learned_interval_sec
+        if learned is None or learned <= spec.interval_sec:
+            return
+        row.learned_interval_sec = learned
+        self._session.add(
+            IntervalChange(
+                target_code=spec.code,
+                at=self._now,
+                old_sec=spec.interval_sec,
+                new_sec=learned,
+                cause=f"learned elsewhere, and imported by {self._by}",
+            )
+        )
 
     def _find(self, model: type[M], code: str) -> M | None:
         with self._session.no_autoflush:  # hundreds of rows are written in a few statements at the end
@@ -161,7 +178,8 @@ class Store:
         for position, row in enumerate(order):
             row.position = position
         self._session.flush()
-        jobs.rekey_sites(self._session, self._session.scalars(select(Site.code).order_by(Site.code)).all())
+        # Moved with those of changed sites: two rounds would lock keys out of their order.
+        self._other_keys.update(self._session.scalars(select(Site.code)))
 
     def _refuse_moving_jobs(self, target: Target) -> None:
         """A queued job has the site and the key that its target had when it was submitted."""

@@ -126,8 +126,12 @@ class Scheduler:
             self._problem = None
 
     def _beat(self) -> None:
+        def beat(session: Session) -> None:
+            processes.beat(session, self.id, role="scheduler")
+            processes.forget_silent(session)
+
         try:
-            self._database.run(lambda session: processes.beat(session, self.id, role="scheduler"))
+            self._database.run(beat)
         except Exception:
             log.exception("heartbeat failed", scheduler=self.id)
 

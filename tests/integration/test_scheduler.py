@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from tests.helpers.waiting import wait_until
 from tests.helpers.world import Clock, World
-from webqueue import clock, jobs, scheduler
+from webqueue import clock, jobs, processes, scheduler
 from webqueue.config.ticks import restart_ticks
 from webqueue.database import Database
 from webqueue.models import Job, Process, Site, Target
@@ -357,6 +357,24 @@ def test_a_started_scheduler_ticks_and_tells_that_it_lives(
     started.stop()
     assert rows() == []
     started.stop()
+
+
+def test_processes_that_were_killed_are_forgotten_after_an_hour(
+    world: World, now: Clock, settings: Settings
+) -> None:
+    world.database.run(lambda session: processes.beat(session, "killed", role="scheduler"))
+    now.advance(3601)
+    one = Scheduler(world.database, settings)
+
+    def ids() -> list[str]:
+        with world.database.reading() as session:
+            return list(session.scalars(select(Process.id)))
+
+    one.start()
+    try:
+        wait_until(lambda: ids() == [one.id])
+    finally:
+        one.stop()
 
 
 def test_an_edit_takes_effect_in_a_running_scheduler(world: World, now: Clock, started: Scheduler) -> None:

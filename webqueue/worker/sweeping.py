@@ -35,5 +35,4 @@ class Sweeper:
         recovered = jobs.free_dead(session, dead)
         for worker_id in dead:
             processes.leave(session, worker_id)
-        processes.forget_silent(session)
         return recovered

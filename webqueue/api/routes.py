@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from flask import Response
 
@@ -35,7 +34,3 @@ class Route:
     rule: str
     action: Action
     view: Callable[..., Response]
-
-
-View = Callable[[Asked, str], Response]
-Data = dict[str, Any]

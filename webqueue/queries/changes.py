@@ -14,7 +14,9 @@ from webqueue.queries.waiting import alive_after
 
 
 def state_version(session: Session) -> str:
-    """The version of everything that jobs, keys and targets do: one statement of indexed reads.
+    """The version of everything that jobs, keys and targets do: two statements, however many jobs there are.
+
+    The tables of jobs are read through their indexes; rate keys and targets, of which there are few, are read whole.
 
     Every verb settles its rate key, so the newest change of a key tells of starts, ends, moves and pauses; running jobs
     are added with their progress, and what changes by the mere passing of time (a cooldown, a silent worker).

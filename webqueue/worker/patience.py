@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from webqueue import logs
 from webqueue.handlers.protocol import StopRequested
@@ -38,7 +39,7 @@ def patiently(run: Run, do: Callable[[], T]) -> T:
     while True:
         try:
             return do()
-        except (DBAPIError, OSError) as error:
+        except (DBAPIError, PoolTimeoutError, OSError) as error:
             if not _may_pass(error):
                 raise
             if run.should_stop():
@@ -54,7 +55,9 @@ def patiently(run: Run, do: Callable[[], T]) -> T:
         pause = min(2 * pause, _LONGEST_PAUSE_SEC)
 
 
-def _may_pass(error: DBAPIError | OSError) -> bool:
+def _may_pass(error: DBAPIError | PoolTimeoutError | OSError) -> bool:
+    if isinstance(error, PoolTimeoutError):
+        return True  # this process has more threads than connections, and all of them are in use
     if isinstance(error, OSError):
         return error.errno in _NO_ROOM
     return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)

@@ -366,4 +366,5 @@ def test_a_lull_longer_than_the_servers_patience(make: Fetchers) -> None:
             fetcher.fetch(Request(server.url))
 
         assert fetcher.requests == len(server.requests) == 3
-        assert utc_now() - (fetcher.last_request_at or utc_now()) < timedelta(seconds=5)
+        assert fetcher.last_request_at is not None
+        assert utc_now() - fetcher.last_request_at < timedelta(seconds=5)

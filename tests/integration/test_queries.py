@@ -103,7 +103,10 @@ def test_a_job_that_never_ran_has_no_duration(example: Database) -> None:
     example.run(lambda s: jobs.cancel(s, job_id, by="ann"))
     row = job_of(example, job_id)
     assert (row.status, row.running_for_sec) == ("cancelled", None)
-    assert row.queued_for_sec >= 0
+    assert row.finished_at is not None
+    assert row.queued_for_sec == round((row.finished_at - row.enqueued_at).total_seconds(), 3), (
+        "it waits no more"
+    )
 
 
 def test_cancelling_is_told_and_not_stored(example: Database) -> None:

@@ -92,6 +92,7 @@ def demo(host: str, port: int, fresh: bool) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     settings = load_settings(
+        keeps_running=True,
         instance_path=folder,
         # Nothing of the demo may end in a real installation's database or store.
         database_url=f"sqlite:///{folder / 'webqueue.sqlite3'}",

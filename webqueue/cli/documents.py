@@ -17,6 +17,7 @@ from webqueue import queries
 from webqueue.api import shapes
 from webqueue.cli.opening import opened
 from webqueue.cli.output import json_option, show_one, show_rows
+from webqueue.queries.documents import document_texts
 
 _COLUMNS: Final = ("id", "target", "title", "url", "changed_at", "state", "version")
 _FIELDS: Final = (
@@ -48,7 +49,7 @@ def list_(target: str | None, job: str | None, limit: int, as_json: bool) -> Non
 
 
 @documents.command()
-@click.argument("document", type=int)
+@click.argument("document", type=click.IntRange(1, 2**63 - 1))
 @json_option
 def show(document: int, as_json: bool) -> None:
     """Show one document with its text."""
@@ -83,7 +84,7 @@ def _with_texts(session: Session, wanted: queries.DocumentFilter) -> Iterator[di
     cursor: str | None = None
     while True:
         page = queries.list_documents(session, wanted, cursor=cursor, limit=queries.MAX_LIMIT)
-        texts = queries.document_texts(session, [row.id for row in page.items])
+        texts = document_texts(session, [row.id for row in page.items])
         for row in page.items:
             yield shapes.document(row, texts[row.id])
         cursor = page.next_cursor

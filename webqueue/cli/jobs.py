@@ -20,6 +20,9 @@ from webqueue.worker import Liveness
 log = logs.get(__name__)
 # Another process runs the job: there is nothing to be woken by, so its row is read this often (seconds).
 _POLL: Final = 0.5
+_ID_LENGTH: Final = 12
+# In digits; a database's integers have not many more, and complain about them.
+_LONGEST_NUMBER: Final = 18
 _COLUMNS: Final = (
     "seq",
     "id",
@@ -142,7 +145,7 @@ def _told(submitted: verbs.Submitted) -> str:
 def _id_of(database: Database, job: str) -> str:
     """The id of a job that is named by its id, or by its number."""
     number = job.removeprefix("#")
-    if len(number) == 12 or not number.isdecimal():
+    if len(number) == _ID_LENGTH or len(number) > _LONGEST_NUMBER or not number.isdecimal():
         return job
     with database.reading() as session:
         return queries.job_id_of(session, int(number))

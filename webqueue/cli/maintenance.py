@@ -7,10 +7,8 @@ from typing import Final
 import click
 
 from webqueue import migrations, queries
-from webqueue.cli.opening import load_settings, opened
+from webqueue.cli.opening import load_settings, opened, reached
 from webqueue.cli.output import json_option, show_one
-from webqueue.database import Database
-
 
 NO_CONTACT: Final = "crawls name no contact, so who runs a server can only block them. Set WEBQUEUE_CONTACT to a mail address or URL."
 
@@ -23,14 +21,8 @@ def db() -> None:
 @db.command()
 def upgrade() -> None:
     """Bring the tables up to this version; one process at a time does it."""
-    settings = load_settings()
-    database = Database(
-        settings.url, instance_path=settings.instance_path, synchronous=settings.sqlite_synchronous
-    )
-    try:
+    with reached(load_settings()) as database:
         changed = migrations.upgrade(database)
-    finally:
-        database.close()
     click.echo("upgraded" if changed else "up to date already")
 
 

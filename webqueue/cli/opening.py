@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import getpass
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from webqueue import logs, migrations, settings
 from webqueue.database import Database
@@ -14,10 +16,17 @@ from webqueue.errors import WebqueueError
 from webqueue.settings import Settings
 
 
-def load_settings(**overrides: object) -> Settings:
-    """The settings, with logging set up as they say."""
+def load_settings(*, keeps_running: bool = False, **overrides: object) -> Settings:
+    """The settings, with logging set up as they say.
+
+    Args:
+        keeps_running: the command is a server; others only log what is wrong, unless a level is set: what they have to
+            say is their output.
+        overrides: settings from options of the command; None leaves a setting as it is.
+    """
     loaded = settings.load(**{name: value for name, value in overrides.items() if value is not None})
-    logs.configure(json=loaded.log_json, level=loaded.log_level)
+    talks = keeps_running or "log_level" in loaded.model_fields_set
+    logs.configure(json=loaded.log_json, level=loaded.log_level if talks else "WARNING")
     return loaded
 
 
@@ -31,15 +40,62 @@ def opened(loaded: Settings | None = None) -> Iterator[tuple[Database, Settings]
         WebqueueError: the database cannot be reached, or its tables are of another version.
     """
     loaded = loaded or load_settings()
-    database = Database(loaded.url, instance_path=loaded.instance_path, synchronous=loaded.sqlite_synchronous)
-    try:
+    with reached(loaded) as database:
         prepare(database)
         yield database, loaded
+
+
+@contextmanager
+def reached(loaded: Settings) -> Iterator[Database]:
+    """The database, whatever its tables are.
+
+    Raises:
+        WebqueueError: it cannot be reached, or stopped working.
+    """
+    url = _checked_url(loaded)
+    database: Database | None = None
+    try:
+        database = Database(
+            loaded.url, instance_path=loaded.instance_path, synchronous=loaded.sqlite_synchronous
+        )
+        yield database
     except DBAPIError as error:
-        url = database.url.render_as_string(hide_password=True)
         raise WebqueueError(f"The database {url} cannot be used: {error.orig}") from error
+    except sqlite3.Error as error:  # the file is opened past SQLAlchemy
+        raise WebqueueError(f"The database {url} cannot be used: {error}") from error
+    except ModuleNotFoundError as error:
+        if database is not None:
+            raise
+        raise WebqueueError(
+            f"The database {url} needs the module {error.name}: pip install 'webqueue[postgres]'"
+        ) from error
+    except OSError as error:
+        if database is not None:
+            raise
+        raise WebqueueError(
+            f"The folder of the database {url} cannot be made: {error.strerror}. Choose another one by "
+            "WEBQUEUE_INSTANCE_PATH."
+        ) from error
     finally:
-        database.close()
+        if database is not None:
+            database.close()
+
+
+def _checked_url(loaded: Settings) -> str:
+    """The database's URL without its password, for messages."""
+    try:
+        url = make_url(loaded.url)
+    except ArgumentError:
+        # What cannot be read may have a password in it: it is not repeated here.
+        raise WebqueueError(
+            "WEBQUEUE_DATABASE_URL cannot be read: write postgresql://user:password@host/name, or "
+            "sqlite:////folder/file.sqlite3."
+        ) from None
+    if url.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise WebqueueError(
+            f"WEBQUEUE_DATABASE_URL names {url.get_backend_name()}; webqueue works with sqlite and postgresql."
+        )
+    return url.render_as_string(hide_password=True)
 
 
 def prepare(database: Database) -> None:

@@ -226,7 +226,13 @@ class BenchContext:
         self.fetched.append(urlsplit(request.url).path)
         try:
             with httpx2.Client(transport=httpx2.HTTPTransport(verify=False), trust_env=False) as client:
-                answer = client.request(request.method, request.url, headers=dict(request.headers), timeout=5)
+                answer = client.request(
+                    request.method,
+                    request.url,
+                    headers=dict(request.headers),
+                    timeout=5,
+                    follow_redirects=True,
+                )
         except httpx2.TimeoutException as error:
             raise FetchError("timeout", request.url, f"{request.url}: {error}") from None
         except httpx2.TransportError as error:

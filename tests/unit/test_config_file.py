@@ -93,7 +93,6 @@ WRONG: list[tuple[str, str, str, str]] = [
      "'www.example.org/' has no scheme; write http:// or https://"),
     ("    base_url", "    base_url: ftp://www.example.org/", "sites[example].base_url", "only http and https"),
     ("    base_url", "    base_url: http://[::1", "sites[example].base_url", "brackets"),
-    ("    adapter: list", "    adapter: spider", "sites[example].adapter", "not built yet"),
     ("    adapter: list", "    adapter: lists", "sites[example].adapter", "must be one of 'list'"),
     ("    timezone: Asia", "    timezone: Asia/Shanghia", "sites[example].timezone", "Did you mean Asia/Shanghai?"),
     ("    rate_key", "    rate_key: 'a b'", "sites[example].rate_key", "is no rate key"),

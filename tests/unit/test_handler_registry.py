@@ -11,6 +11,7 @@ import pytest
 from webqueue.errors import InvalidInputError, NotBuiltError
 from webqueue.handlers import registry
 from webqueue.handlers.crawl import CrawlHandler
+from webqueue.handlers.crawl.gkmlpt import GkmlptParameters
 from webqueue.handlers.protocol import Parameters
 from webqueue.handlers.python import PythonHandler
 from webqueue.handlers.registry import BrokenHandlerError, Registry
@@ -167,15 +168,91 @@ class TestCrawlParameters:
             "params.title_selector",
         }
 
-    @pytest.mark.parametrize("adapter", ["spider"])
-    def test_adapters_that_are_not_built_yet(self, adapter: str) -> None:
-        assert "not built yet" in problems("crawl", GOOD, adapter)["adapter"]
-
     def test_an_unknown_adapter(self) -> None:
-        assert "this version has: list" in problems("crawl", GOOD, "lists")["adapter"]
+        assert (
+            "this version has: list, feed, sitemap, json, gkmlpt, spider"
+            in problems("crawl", GOOD, "lists")["adapter"]
+        )
 
     @pytest.mark.parametrize(
         "good", [{"list_url": "n.html", "max_pages": 1}, {"list_url": "n", "next_selector": "a"}]
     )
     def test_what_leads_to_the_next_page_is_not_always_needed(self, good: dict[str, object]) -> None:
         registry.check_params("crawl", GOOD | good, adapter="list")
+
+
+GOOD_OF: dict[str, dict[str, object]] = {
+    "feed": {"feed_url": "rss.xml"},
+    "sitemap": {},
+    "json": {"list_url": "api?p={page}", "url_path": "link"},
+    "gkmlpt": {"column_id": 5},
+    "spider": {},
+}
+
+
+class TestParametersOfAdapters:
+    @pytest.mark.parametrize("adapter", GOOD_OF)
+    def test_what_is_needed_is_enough_and_every_field_is_described(self, adapter: str) -> None:
+        params = registry.check_params("crawl", GOOD_OF[adapter], adapter=adapter)
+        fields = type(params).model_fields
+        assert [name for name, field in fields.items() if not field.description] == []
+        # The adapter's own fields come first in the form.
+        assert list(fields).index("title_selector") > list(fields).index("max_pages")
+        assert list(fields)[-1] == "attachment_max_mb"
+
+    @pytest.mark.parametrize(
+        ("adapter", "wrong", "field", "message"),
+        [
+            ("feed", {"feed_url": ""}, "params.feed_url", "must not be empty"),
+            ("feed", {"feed_url": "feed:x"}, "params.feed_url", "scheme 'feed'"),
+            ("feed", {"fetch_articles": False, "title_selector": "h1"}, "params.title_selector", "in a feed"),
+            ("sitemap", {"sitemap_url": "ftp://x"}, "params.sitemap_url", "scheme 'ftp'"),
+            ("sitemap", {"include": ["news/*"]}, "params.include.0", "begins with neither"),
+            ("sitemap", {"max_files": 0}, "params.max_files", "greater than or equal to 1"),
+            ("json", {"list_url": "api"}, "params.list_url", "list page 2"),
+            ("json", {"url_path": ""}, "params.url_path", "set one of them"),
+            ("json", {"link_template": "post_{id}"}, "params.url_path", "set one of them"),
+            ("json", {"url_path": "a..b"}, "params.url_path", "is no path"),
+            ("json", {"items_path": "data[x]"}, "params.items_path", "is no path"),
+            ("json", {"items_path": "data["}, "params.items_path", "is no path"),
+            ("json", {"total_path": "x" * 501}, "params.total_path", "longer than"),
+            ("json", {"url_path": None, "link_template": "post"}, "params.link_template", "has no {field}"),
+            (
+                "json",
+                {"url_path": None, "link_template": "post_{a..b}"},
+                "params.link_template",
+                "is no path",
+            ),
+            ("gkmlpt", {"column_id": None}, "params.column_id", "is required"),
+            ("gkmlpt", {"column_id": "news"}, "params.column_id", "is no number"),
+            ("gkmlpt", {"column_id": None, "list_url": "gkmlpt/index"}, "params.list_url", "names no column"),
+            ("gkmlpt", {"list_url": "gkmlpt/index#5"}, "params.list_url", "once more"),
+            ("spider", {"start_urls": ["mailto:x"]}, "params.start_urls.0", "scheme 'mailto'"),
+            ("spider", {"max_depth": -1}, "params.max_depth", "greater than or equal to 0"),
+            ("spider", {"list_url": "x"}, "params.list_url", "check its spelling"),
+        ],
+    )
+    def test_each_field_wrong_once(
+        self, adapter: str, wrong: dict[str, object], field: str, message: str
+    ) -> None:
+        found = problems("crawl", GOOD_OF[adapter] | wrong, adapter)
+        assert list(found) == [field]
+        assert message in found[field]
+
+    @pytest.mark.parametrize(
+        ("written", "url"),
+        [
+            ({"column_id": "5"}, "gkmlpt/api/all/5?page={page}"),
+            ({"column_id": 0, "site_id": 2}, "gkmlpt/api/all/0?page={page}&sid=2"),
+            ({"list_url": "gkmlpt/index#7", "site_id": 2}, "gkmlpt/api/all/7?page={page}&sid=2"),
+            (
+                {"list_url": "http://www.example.gov.cn/office/gkmlpt/index#7"},
+                "http://www.example.gov.cn/office/gkmlpt/api/all/7?page={page}",
+            ),
+            ({"list_url": "/gkmlpt/api/all/9?sid=3&page={page}"}, "/gkmlpt/api/all/9?sid=3&page={page}"),
+        ],
+    )
+    def test_the_list_of_a_column(self, written: dict[str, object], url: str) -> None:
+        params = registry.check_params("crawl", written, adapter="gkmlpt")
+        assert isinstance(params, GkmlptParameters)
+        assert params.as_json().list_url == url

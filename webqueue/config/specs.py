@@ -29,7 +29,7 @@ _Overlap = Literal["skip", "queue_one", "allow"]
 _CatchUp = Literal["none", "one", "all"]
 
 # What this version does; the other values of the specification are refused as not built, never taken and ignored.
-BUILT_ADAPTERS: Final = ("list", "feed", "sitemap", "json", "gkmlpt")
+BUILT_ADAPTERS: Final = get_args(_Adapter)
 BUILT_OVERLAPS: Final = get_args(_Overlap)
 BUILT_CATCH_UPS: Final = get_args(_CatchUp)
 
@@ -114,11 +114,16 @@ class Defaults(TargetFields):
 
 
 class TargetSpec(TargetFields):
-    """A target of the file."""
+    """A target of the file.
+
+    `learned_interval_sec` is what `export` knows of it. A target that the file creates begins with it, so that a move to
+    another installation forgets no lesson; one that exists keeps what it has learned since.
+    """
 
     code: Code
     site: Code
     handler: FilledLine
+    learned_interval_sec: Seconds | None = None
 
 
 class RateGroupSpec(Spec):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from webqueue.errors import InvalidInputError, NotBuiltError
+from webqueue.errors import InvalidInputError
 from webqueue.handlers.crawl.counters import Counters
 from webqueue.handlers.crawl.feeds import FeedListing, FeedParameters
 from webqueue.handlers.crawl.gkmlpt import GkmlptListing, GkmlptParameters
@@ -17,6 +17,7 @@ from webqueue.handlers.crawl.memory import Memory
 from webqueue.handlers.crawl.parameters import ArticleParameters, ListParameters
 from webqueue.handlers.crawl.run import ListCrawl
 from webqueue.handlers.crawl.sitemaps import SitemapListing, SitemapParameters
+from webqueue.handlers.crawl.spider import Spider, SpiderParameters, StartPages
 from webqueue.handlers.crawl.trial import run_trial
 from webqueue.handlers.protocol import Context
 from webqueue.outcomes import Outcome
@@ -51,7 +52,7 @@ def _listed(
         return ListCrawl(ctx, listing(ctx, memory, counters), memory, counters).run()
 
     def try_out(ctx: Context) -> Outcome:
-        return run_trial(ctx, listing(ctx, Memory(ctx, conditional=False), Counters()))
+        return run_trial(ctx, lambda: listing(ctx, Memory(ctx, conditional=False), Counters()))
 
     return Adapter(parameters, crawl, try_out)
 
@@ -62,21 +63,22 @@ ADAPTERS: Final[Mapping[str, Adapter]] = {
     "sitemap": _listed(SitemapParameters, SitemapListing),
     "json": _listed(JsonParameters, lambda ctx, memory, _: JsonListing(ctx, memory, ctx.params)),
     "gkmlpt": _listed(GkmlptParameters, lambda ctx, memory, _: GkmlptListing(ctx, memory)),
+    "spider": Adapter(
+        SpiderParameters,
+        lambda ctx: Spider(ctx, Memory(ctx, conditional=False), Counters()).run(),
+        lambda ctx: run_trial(ctx, lambda: StartPages(ctx, Memory(ctx, conditional=False))),
+    ),
 }
-NOT_BUILT: Final = ("spider",)
 
 
 def get(name: str) -> Adapter:
     """The adapter of that name.
 
     Raises:
-        NotBuiltError: it is in the specification, but this version does not have it.
         InvalidInputError: there is no such adapter.
     """
     adapter = ADAPTERS.get(name)
     if adapter is not None:
         return adapter
     built = ", ".join(ADAPTERS)
-    if name in NOT_BUILT:
-        raise NotBuiltError(f"The adapter {name!r} is not built yet; this version has: {built}.")
     raise InvalidInputError.of("adapter", f"there is no adapter {name!r}; this version has: {built}")

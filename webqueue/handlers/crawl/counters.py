@@ -20,6 +20,7 @@ class Counters:
         in_chain: links that an earlier run of the chain stored, and were not fetched again.
         rechecked: known links that were fetched again all the same: recent ones, and ones that the list calls newer.
         duplicates: links that this run had met already.
+        left_out: links that a spider did not follow, because it had enough.
         without_link: items of the list whose link could not be made out.
         skipped_other_key: links to hosts of another rate key, not fetched in this job.
         failed: articles that could not be fetched.
@@ -43,6 +44,7 @@ class Counters:
     in_chain: int = 0
     rechecked: int = 0
     duplicates: int = 0
+    left_out: int = 0
     without_link: int = 0
     skipped_other_key: int = 0
     failed: int = 0

@@ -103,7 +103,7 @@ class Articles:
     def take(self, link: Link, response: Response) -> Page | None:
         """Store the article of a response; its page, None when it is a file."""
         page = None
-        if media_type(response) in _WEB_PAGES:
+        if is_web_page(response):
             page = Page(response)
             draft = self._draft(link, page)
         else:
@@ -119,7 +119,7 @@ class Articles:
             response = self.fetch(link, is_stored=False)
             if isinstance(response, Met):
                 return None
-            is_page = media_type(response) in _WEB_PAGES
+            is_page = is_web_page(response)
             draft = self._draft(link, Page(response)) if is_page else _file(link, response, keep=False)
         return {
             "url": draft.url,
@@ -201,6 +201,11 @@ class Articles:
         self._counters.read += 1
         self._counters.empty += not article.text
         self._counters.selector_missed += article.missed
+
+
+def is_web_page(response: Response) -> bool:
+    """Whether the server says that it is a page, and no file of another kind."""
+    return media_type(response) in _WEB_PAGES
 
 
 def media_type(response: Response) -> str:

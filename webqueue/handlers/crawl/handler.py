@@ -20,7 +20,6 @@ class CrawlHandler:
         """The parameters of targets on a site with this adapter.
 
         Raises:
-            NotBuiltError: the adapter is not built yet.
             InvalidInputError: there is no such adapter.
         """
         return adapters.get(adapter).parameters

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import translate
-from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
+from typing import Any, Final
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from webqueue.handlers.crawl import dates
 from webqueue.handlers.crawl.counters import Counters
@@ -26,6 +23,7 @@ from webqueue.handlers.crawl.memory import Memory
 from webqueue.handlers.crawl.numbers import Numbers
 from webqueue.handlers.crawl.pages import Link
 from webqueue.handlers.crawl.parameters import ArticleParameters, Url
+from webqueue.handlers.crawl.patterns import Chooser, Patterns
 from webqueue.handlers.crawl.sitemap_files import (
     LARGEST_FILE,
     Entry,
@@ -41,23 +39,6 @@ _ACCEPT: Final = "application/xml, text/xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
 _LONGEST_LASTMOD: Final = 40
 
 
-def checked_pattern(value: str) -> str:
-    """`value`, when it is a shell pattern of URLs or paths.
-
-    Raises:
-        ValueError: it can match none.
-    """
-    value = value.strip()
-    if not value.startswith(("/", "*", "http://", "https://")):
-        raise ValueError(
-            f"{value!r} begins with neither /, * nor http; write /news/* for everything below /news/"
-        )
-    return value
-
-
-Pattern = Annotated[str, Field(max_length=500), AfterValidator(checked_pattern)]
-
-
 class SitemapFields(Parameters):
     """Where a target of the adapter `sitemap` finds its articles."""
 
@@ -65,14 +46,11 @@ class SitemapFields(Parameters):
         "/sitemap.xml",
         description="URL of the sitemap or of its index; also packed (.gz), or one URL a line.",
     )
-    include: tuple[Pattern, ...] = Field(
+    include: Patterns = Field(
         (),
-        max_length=100,
         description="Only pages that match one of these patterns, e.g. /news/*; empty: every page.",
     )
-    exclude: tuple[Pattern, ...] = Field(
-        (), max_length=100, description="No page that matches one of these patterns."
-    )
+    exclude: Patterns = Field((), description="No page that matches one of these patterns.")
     max_files: int = Field(500, ge=1, le=2_000, description="Files of the sitemap that are read at most.")
     max_pages: int = Field(
         1_000, ge=1, le=100_000, description="Pages of 100 addresses that are crawled at most."
@@ -112,8 +90,7 @@ class SitemapListing:
         self._counters = counters
         self._params: SitemapParameters = ctx.params
         self._zone = dates.zone(ctx.site.timezone)
-        self._include = _compiled(self._params.include)
-        self._exclude = _compiled(self._params.exclude)
+        self._chooser = Chooser(self._params.include, self._params.exclude)
         self._files: list[Entry] = []
         self._met: set[str] = set()
         self._open: _Open | None = None
@@ -239,14 +216,9 @@ class SitemapListing:
         links: dict[str, Link] = {}
         for entry in entries:
             url = join(base, entry.loc)
-            if url is not None and self._is_wanted(url):
+            if url is not None and self._chooser.wants(url):
                 links.setdefault(url, Link(url, "", changed_at=dates.changed_at(entry.lastmod, self._zone)))
         return list(links.values())
-
-    def _is_wanted(self, url: str) -> bool:
-        parts = urlsplit(url)
-        names = (url, f"{parts.path}?{parts.query}" if parts.query else parts.path)
-        return _matches(self._include, names, empty=True) and not _matches(self._exclude, names, empty=False)
 
     def _page(self, number: int, offset: int, opened: _Open) -> Listed:
         end = offset + ADDRESSES_OF_A_PAGE
@@ -283,14 +255,6 @@ class SitemapListing:
         )
 
     def _nothing(self) -> str:
-        if self._include or self._exclude:
+        if self._params.include or self._params.exclude:
             return "no <loc> of the sitemap matches include and exclude"
         return "the sitemap has no page (<url> with <loc>)"
-
-
-def _compiled(patterns: tuple[str, ...]) -> list[re.Pattern[str]]:
-    return [re.compile(translate(pattern)) for pattern in patterns]
-
-
-def _matches(patterns: list[re.Pattern[str]], names: Iterable[str], *, empty: bool) -> bool:
-    return any(pattern.match(name) for pattern in patterns for name in names) if patterns else empty

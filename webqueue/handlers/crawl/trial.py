@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from webqueue.handlers.crawl.counters import Counters
@@ -11,10 +12,15 @@ from webqueue.handlers.protocol import BlockedError, Context, StopRequested
 from webqueue.outcomes import Blocked, Cancelled, Done, Failed, Outcome
 
 
-def run_trial(ctx: Context, listing: Listing) -> Outcome:
-    """Read list page 1 and its first article, and store nothing; the result shows what was found."""
+def run_trial(ctx: Context, make_listing: Callable[[], Listing]) -> Outcome:
+    """Read list page 1 and its first article, and store nothing; the result shows what was found.
+
+    Args:
+        ctx: of the job.
+        make_listing: the target's list pages; what is wrong with its URLs is told as everything else.
+    """
     try:
-        return _try_out(ctx, listing)
+        return _try_out(ctx, make_listing())
     except BlockedError as error:
         return Blocked(error.reason, error.retry_after, rate_key=error.rate_key)
     except StopRequested:

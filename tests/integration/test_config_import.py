@@ -16,7 +16,7 @@ from webqueue import config, jobs
 from webqueue.config import ImportReport
 from webqueue.database import Database
 from webqueue.errors import ConflictError, InvalidInputError
-from webqueue.models import AuditEntry, Job, RateGroupRow, RateKey, Site, Target
+from webqueue.models import AuditEntry, IntervalChange, Job, RateGroupRow, RateKey, Site, Target
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FILE = """
@@ -274,6 +274,39 @@ def test_an_export_imports_back_to_no_change(database: Database) -> None:
     assert (report.created, report.changed) == ([], [])
     assert site(database).http["headers"]["Authorization"] == "Bearer s3cret"
     assert site(database).http["proxy"] == "http://me:s3cret@proxy.example:3128"
+
+
+def test_an_export_has_what_was_learned_and_an_import_keeps_it(database: Database) -> None:
+    load(database)
+    change(database, "one_news", learned_interval_sec=9.5)
+    text = export(database, secrets=True)
+    assert "  interval_sec: 7\n  learned_interval_sec: 9.5\n" in text
+    assert text.count("learned_interval_sec") == 1
+
+    # Here: what was learned since is newer than the file.
+    change(database, "one_news", learned_interval_sec=12.0)
+    assert load(database, text).changed == []
+    assert target(database).learned_interval_sec == 12.0
+    change(database, "one_news", learned_interval_sec=None)
+    assert load(database, text).changed == []
+    assert target(database).learned_interval_sec is None
+
+    # Elsewhere: nothing is forgotten by a move.
+    empty(database)
+    load(database, text)
+    assert target(database).learned_interval_sec == 9.5
+    with database.reading() as session:
+        (learned,) = session.scalars(select(IntervalChange))
+        assert (learned.target_code, learned.old_sec, learned.new_sec) == ("one_news", 7, 9.5)
+        assert learned.cause == "learned elsewhere, and imported by ann"
+    assert export(database, secrets=True) == text
+
+
+def test_a_learned_interval_that_is_none(database: Database) -> None:
+    load(database)
+    empty(database)
+    load(database, FILE.replace("    interval_sec: 7\n", "    interval_sec: 7\n    learned_interval_sec: 6\n"))
+    assert target(database).learned_interval_sec is None
 
 
 def test_an_export_without_its_secrets_is_refused_elsewhere(database: Database) -> None:

@@ -17,7 +17,11 @@ TARGET_FIELDS = (
     "code",
     "site",
     "handler",
-    *(name for name in TargetSpec.model_fields if name not in {"code", "site", "handler", "params"}),
+    *(
+        name
+        for name in TargetSpec.model_fields
+        if name not in {"code", "site", "handler", "params", "learned_interval_sec"}
+    ),
     "params",
 )
 

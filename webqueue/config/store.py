@@ -132,10 +132,11 @@ class Store:
         if row is None:
             row = Target(code=spec.code, created_at=self._now)
             self._session.add(row)
-            self._begin_with(row, spec)
         write_target(row, spec, self._now)
         if change.what is What.CREATED or _TICKING & set(change.fields):
             restart_ticks(row, site, self._now)
+        if change.what is What.CREATED:
+            self._begin_with(row, spec)
         self._audit(change, before, after)
         return change
 
@@ -145,6 +146,7 @@ class Store:
         if learned is None or learned <= spec.interval_sec:
             return
         row.learned_interval_sec = learned
+        self._session.flush()  # the change points to the target
         self._session.add(
             IntervalChange(
                 target_code=spec.code,

@@ -165,9 +165,12 @@ def _extended(claim: _Round, key: RateKey, orphan: Job) -> bool:
     now = claim.now
     target = claim.session.get_one(Target, orphan.target_code)
     limit = (orphan.started_at or now) + timedelta(seconds=target.max_runtime_sec) + _LIMIT_GRACE
-    if now >= limit:
+    if _clock_jumped(claim, key):
+        until = now + claim.lease
+    elif now < limit:
+        until = min(now + claim.lease, limit)
+    else:
         return False
-    until = min(now + claim.lease, limit)
     if not jobs_sql.update_running(
         claim.session, orphan.seq, orphan.lease_token, {"retry_at": until, "modified_at": now}
     ):
@@ -181,6 +184,15 @@ def _extended(claim: _Round, key: RateKey, orphan: Job) -> bool:
         worker=orphan.leased_by,
     )
     return True
+
+
+def _clock_jumped(claim: _Round, key: RateKey) -> bool:
+    """Whether the lease ended so long ago that the clock must have been set forward.
+
+    Somebody looks for ended leases every few seconds. Its living owner, whose own clock did not jump, still counts on
+    the lease and the time limit that it knows: it gets one lease, in which it renews by the new time.
+    """
+    return key.extensions == 0 and key.retry_at is not None and claim.now - key.retry_at > claim.lease
 
 
 def _site_of(session: Session, head: Head) -> Site:

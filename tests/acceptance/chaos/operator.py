@@ -46,10 +46,10 @@ class Submitter:
         self._witness = witness
         self._dice = plan.dice("submissions")
 
-    def run(self, stopping: threading.Event) -> None:
-        """Submit everything, never more than the backlog ahead of the workers."""
+    def run(self, stopping: threading.Event, time_is_up: Callable[[], bool]) -> None:
+        """Submit everything that there is time for, never more than the backlog ahead of the workers."""
         submitted = 0
-        while submitted < self._plan.jobs and not stopping.is_set():
+        while submitted < self._plan.jobs and not stopping.is_set() and not time_is_up():
             if submitted - self._witness.ends() >= self._plan.backlog:
                 stopping.wait(0.05)
                 continue

@@ -32,6 +32,7 @@ class Plan:
         schedulers: processes, killed now and then.
         backlog: submitted and not yet ended jobs at most; more wait for their submission.
         lease_sec: length of a lease.
+        seconds: after so long nothing more is submitted, and every fault has been done; 0 = as long as it takes.
     """
 
     seed: int
@@ -48,6 +49,7 @@ class Plan:
     schedulers: int = 0
     backlog: int = 150
     lease_sec: float = 4.0
+    seconds: float = 0.0
 
     @classmethod
     def long(cls) -> Self:

@@ -15,10 +15,10 @@ def words(verdict: Verdict) -> str:
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:
-    plan = verdict.plan
+    plan, submitted = verdict.plan, verdict.figures["submissions"]
     yield (
-        f"{verdict.engine}: {plan.jobs} jobs over {plan.keys} keys by {plan.processes} processes of {plan.threads} "
-        f"threads in {verdict.seconds:.0f} s ({plan.jobs / verdict.seconds:.0f} jobs/s); CHAOS_SEED={plan.seed}"
+        f"{verdict.engine}: {submitted} jobs over {plan.keys} keys by {plan.processes} processes of {plan.threads} "
+        f"threads in {verdict.seconds:.0f} s ({submitted / verdict.seconds:.1f} jobs/s); CHAOS_SEED={plan.seed}"
     )
     yield "  faults: " + ", ".join(f"{count} {name}" for name, count in sorted(verdict.faults.items()))
     for name, count in sorted(verdict.figures.items()):

@@ -78,6 +78,7 @@ class _Chaos:
         self._records = Records()
         self._databases: list[Database] = []
         self._problems: list[str] = []
+        self._began = 0.0
 
     def run(self) -> Verdict:
         began = time.monotonic()
@@ -101,11 +102,12 @@ class _Chaos:
         return verdict
 
     def _attack(self, faults: Faults) -> None:
+        self._began = time.monotonic()
         ended, stopping = threading.Event(), threading.Event()
         submitter = Submitter(self._open(), self._plan, self._records, self._witness)
         operator = Operator(self._open(), self._plan, self._records)
         threads = [
-            self._thread(lambda: submitter.run(stopping)),
+            self._thread(lambda: submitter.run(stopping, self._time_is_up)),
             self._thread(lambda: operator.run(stopping, self._progress)),
         ]
         try:
@@ -115,6 +117,9 @@ class _Chaos:
             stopping.set()
         for thread in threads:
             thread.join(LONGEST_END_SEC)
+
+    def _time_is_up(self) -> bool:
+        return 0 < self._plan.seconds < time.monotonic() - self._began
 
     def _thread(self, work: object) -> threading.Thread:
         def guarded() -> None:
@@ -128,7 +133,10 @@ class _Chaos:
         return thread
 
     def _progress(self) -> float:
-        return min(1.0, self._witness.ends() / self._plan.jobs)
+        """How much of the run is done, by its jobs or by its time, from 0 to 1."""
+        by_jobs = self._witness.ends() / self._plan.jobs
+        by_time = (time.monotonic() - self._began) / self._plan.seconds if self._plan.seconds else 0.0
+        return min(1.0, max(by_jobs, by_time))
 
     def _wait_for_the_end(self) -> None:
         database = self._open()
@@ -161,7 +169,10 @@ class _Chaos:
         case.figures["abandoned"] = sum("abandoned" in job.error_msg for job in rows)
         case.figures["handed back"] = facts.log_lines(database, "handed back")
         case.figures["delayed or blocked retries"] = sum(job.source == "retry" for job in rows)
-        case.figures["submissions without an answer"] = self._plan.jobs - len(self._records.accepted())
+        case.figures["submissions"] = len(self._records.submissions)
+        case.figures["submissions without an answer"] = len(self._records.submissions) - len(
+            self._records.accepted()
+        )
         events: Counter[str] = Counter()
         for line in fleet.logged():
             events[_event(line)] += 1

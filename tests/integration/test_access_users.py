@@ -10,9 +10,10 @@ from statistics import median
 
 import pytest
 from sqlalchemy import func, select
+from werkzeug.security import check_password_hash
 
 from webqueue import access
-from webqueue.access import Role, TooManyTriesError
+from webqueue.access import Role, TooManyTriesError, login
 from webqueue.access.login import TRIES_PER_ADDRESS, TRIES_PER_NAME, WINDOW
 from webqueue.database import Database
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
@@ -29,7 +30,7 @@ def make(database: Database, name: str = "ann", role: str = Role.ADMIN, password
 def log_in(
     database: Database, name: str, password: str, *, now: datetime = NOW, address: str = "192.0.2.1"
 ) -> User | None:
-    return database.run(lambda s: access.authenticate(s, name, password, now, address=address))
+    return access.authenticate(database, name, password, now, address=address)
 
 
 def test_right_name_and_password_log_in(database: Database) -> None:
@@ -239,3 +240,25 @@ def test_every_change_is_in_the_audit_log_without_secrets(database: Database) ->
     ]
     assert (entries[2].before, entries[2].after) == ({"role": "viewer"}, {"role": "operator"})
     assert entries[3].after is None
+
+
+def test_no_writer_waits_while_a_password_is_checked(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slow hash runs between transactions: here another thread writes in the middle of it."""
+    real = check_password_hash
+    wrote = threading.Event()
+
+    def slow(stored: str, password: str) -> bool:
+        def write() -> None:
+            database.run(lambda s: access.new_setup_link(s, NOW))
+            wrote.set()
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        assert wrote.wait(20), "a writer waited for the password check"
+        writer.join()
+        return real(stored, password)
+
+    monkeypatch.setattr(login, "check_password_hash", slow)
+    assert access.authenticate(database, "nobody", "not the password", NOW) is None

@@ -13,7 +13,7 @@ from werkzeug.security import check_password_hash, generate_password_hash
 
 from webqueue.access.rules import MAX_NAME, MAX_PASSWORD, normal_name
 from webqueue.access.users import HASH_METHOD, find_user
-from webqueue.database import take_turn
+from webqueue.database import Database, take_turn
 from webqueue.errors import WebqueueError
 from webqueue.models import AuditEntry, LoginAttempt, User
 
@@ -34,7 +34,7 @@ class TooManyTriesError(WebqueueError):
 
 
 def authenticate(
-    session: Session, name: str, password: str, now: datetime, *, address: str = ""
+    database: Database, name: str, password: str, now: datetime, *, address: str = ""
 ) -> User | None:
     """The user, when name and password are right and the user is not disabled; None for every other case alike.
 
@@ -42,8 +42,11 @@ def authenticate(
     are counted in the database, for every process together and over restarts; a refused one does not count, so a
     person who waits gets in.
 
+    The slow hash is worked out between two transactions: within one, a few wrong logins would hold up every writer of
+    SQLite. So this takes the database and not a session.
+
     Args:
-        session: a writing transaction that must be committed also when the answer is None.
+        now: the time of the try.
         address: of the client.
 
     Raises:
@@ -51,16 +54,24 @@ def authenticate(
     """
     name = _storable(normal_name(name)[:MAX_NAME])
     address = _storable(address[:64])
+    with database.reading() as session:
+        _refuse_too_many(session, name, address, now)
+        stored = _hash_of(find_user(session, name))
+    right = len(password) <= MAX_PASSWORD and check_password_hash(
+        stored or _hash_of_nobody(), password.encode("utf-8", "replace").decode()
+    )
+    return database.run(
+        lambda session: _note_try(session, name, address, now, stored=stored if right else None)
+    )
+
+
+def _note_try(session: Session, name: str, address: str, now: datetime, *, stored: str | None) -> User | None:
+    """Count the try, or let the user in whose password fits the hash `stored`, if it is still theirs."""
     # On PostgreSQL, parallel tries of one name would otherwise all see the count from before.
     take_turn(session, f"login {name}")
     _refuse_too_many(session, name, address, now)
     user = find_user(session, name)
-    known = user is not None and user.disabled_at is None
-    stored = user.password_hash if user is not None and known else _hash_of_nobody()
-    right = len(password) <= MAX_PASSWORD and check_password_hash(
-        stored, password.encode("utf-8", "replace").decode()
-    )
-    if user is None or not (right and known):
+    if user is None or stored is None or _hash_of(user) != stored:
         session.add(LoginAttempt(at=now, name=name, address=address))
         session.execute(delete(LoginAttempt).where(LoginAttempt.at < now - WINDOW))
         return None
@@ -82,6 +93,10 @@ def _refuse_too_many(session: Session, name: str, address: str, now: datetime) -
         if count >= tries:
             wait = (first + WINDOW - now).total_seconds()
             raise TooManyTriesError(max(1, round(wait)))
+
+
+def _hash_of(user: User | None) -> str | None:
+    return None if user is None or user.disabled_at is not None else user.password_hash
 
 
 def _storable(text: str) -> str:

@@ -6,6 +6,7 @@ import getpass
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -14,6 +15,8 @@ from webqueue import logs, migrations, settings
 from webqueue.database import Database
 from webqueue.errors import WebqueueError
 from webqueue.settings import Settings
+
+_CONNECTIONS_OF_LOOPS: Final = 8
 
 
 def load_settings(*, keeps_running: bool = False, **overrides: object) -> Settings:
@@ -56,7 +59,11 @@ def reached(loaded: Settings) -> Iterator[Database]:
     database: Database | None = None
     try:
         database = Database(
-            loaded.url, instance_path=loaded.instance_path, synchronous=loaded.sqlite_synchronous
+            loaded.url,
+            instance_path=loaded.instance_path,
+            synchronous=loaded.sqlite_synchronous,
+            # Each thread of the web and of the workers holds one connection at a time; the loops share a few more.
+            pool_size=loaded.threads + loaded.web_threads + _CONNECTIONS_OF_LOOPS,
         )
         yield database
     except DBAPIError as error:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import fcntl
 import shutil
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -93,12 +94,10 @@ def copy_before(database: Database) -> Path | None:
         log.warning("no room for a copy before the migration", file=str(source))
         return None
     target = source.with_name(f"{source.name}.before-upgrade-from-{revision}")
-    with database.engine.connect() as connection:
-        target.unlink(missing_ok=True)
-        connection.commit()
-        raw = connection.connection.driver_connection
-        assert raw is not None
-        raw.execute("VACUUM INTO ?", (str(target),))
+    target.unlink(missing_ok=True)
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as copy:
+        # Page by page, as one state, also while another process writes.
+        old.backup(copy)
     return target
 
 

@@ -182,8 +182,8 @@ def try_login() -> AnyResponse:
     back = safe_path(request.form.get("next")) or "/"
     name, password = request.form.get("name", ""), request.form.get("password", "")
     try:
-        user = database().run(
-            lambda s: access.authenticate(s, name, password, clock.now(s), address=request.remote_addr or "")
+        user = access.authenticate(
+            database(), name, password, clock.now(reading()), address=request.remote_addr or ""
         )
     except access.TooManyTriesError as error:
         page = render_template("login.html", back=back, name=name, wrong=str(error), first=False)

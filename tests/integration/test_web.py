@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from flask import Flask
-from flask.testing import FlaskClient
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from werkzeug.test import TestResponse
@@ -26,6 +24,7 @@ from tests.helpers.admin import (
     log_lines,
     running_job,
 )
+from tests.helpers.browsing import Browser, add_user
 from webqueue import access, clock, jobs
 from webqueue import settings as webqueue_settings
 from webqueue.app import create_app
@@ -50,33 +49,6 @@ def app(settings: Settings, database: Database) -> Flask:
     made = create_app(settings, database)
     made.testing = True
     return made
-
-
-def add_user(database: Database, name: str, role: str) -> None:
-    database.run(lambda s: access.create_user(s, name, PASSWORD, role, by="test", now=clock.now(s)))
-
-
-class Browser:
-    """A client with a session, that sends the token of the page that it is on."""
-
-    def __init__(self, app: Flask, database: Database, role: str | None = "admin") -> None:
-        self.client: FlaskClient = app.test_client()
-        self.token = ""
-        if role is not None:
-            add_user(database, role, role)
-            self.get("/login")
-            assert self.post("/login", name=role, password=PASSWORD).status_code == 303
-            self.get("/settings")
-
-    def get(self, path: str, **more: Any) -> TestResponse:
-        answer = self.client.get(path, **more)
-        if found := re.search(r'name="csrf_token" value="([^"]+)"', answer.text):
-            self.token = found.group(1)
-        answer.close()  # a static file would stay open
-        return answer
-
-    def post(self, path: str, headers: Any = None, **fields: str) -> TestResponse:
-        return self.client.post(path, data={"csrf_token": self.token, **fields}, headers=headers)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from webqueue.config.bulk import set_schedule
 from webqueue.config.editing import (
     delete_site,
     delete_target,
@@ -40,6 +41,7 @@ __all__ = [
     "put_site",
     "put_target",
     "resume_target",
+    "set_schedule",
     "site_data",
     "target_data",
 ]

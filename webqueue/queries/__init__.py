@@ -47,6 +47,19 @@ from webqueue.queries.rate_keys import (
     list_rate_keys,
 )
 from webqueue.queries.runs import JobRef, Run
+from webqueue.queries.selections import (
+    CANCELLABLE,
+    MAX_CHOSEN,
+    REPEATABLE,
+    ChosenJob,
+    chosen_jobs,
+    count_jobs,
+    count_targets,
+    known_targets,
+    matching_jobs,
+    matching_targets,
+    newest_number,
+)
 from webqueue.queries.site_keys import sites_by_key
 from webqueue.queries.status import ProcessRow, Status, get_status
 from webqueue.queries.targets import (
@@ -64,8 +77,12 @@ from webqueue.queries.targets import (
 from webqueue.queries.waiting import Waiting
 
 __all__ = [
+    "CANCELLABLE",
     "JOB_STATUSES",
+    "MAX_CHOSEN",
     "MAX_LIMIT",
+    "REPEATABLE",
+    "ChosenJob",
     "Counts",
     "DocumentDetail",
     "DocumentFilter",
@@ -93,6 +110,9 @@ __all__ = [
     "Waiting",
     "attention_jobs",
     "chain",
+    "chosen_jobs",
+    "count_jobs",
+    "count_targets",
     "counts",
     "failures",
     "get_document",
@@ -107,6 +127,7 @@ __all__ = [
     "job_log_tail",
     "job_version",
     "key_events",
+    "known_targets",
     "last_runs",
     "list_documents",
     "list_jobs",
@@ -114,6 +135,9 @@ __all__ = [
     "list_rate_keys",
     "list_sites",
     "list_targets",
+    "matching_jobs",
+    "matching_targets",
+    "newest_number",
     "next_runs",
     "resolve_url",
     "running_jobs",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
@@ -16,6 +16,8 @@ from webqueue.models import Job, JobSource, JobStatus
 from webqueue.queries.paging import Page, checked_limit, newest_first
 from webqueue.queries.runs import QUEUED, RUNNING, seconds_between
 from webqueue.queries.waiting import Waiting, waiting_for
+
+S = TypeVar("S", bound=Select[*tuple[Any, ...]])
 
 CANCELLING = "cancelling"
 JOB_STATUSES = (*(status.value for status in JobStatus), CANCELLING)
@@ -135,7 +137,7 @@ def list_jobs(
         InvalidInputError: `cursor` or `limit`.
     """
     now = clock.now(session)
-    statement = _filtered(session, select(Job), filters or JobFilter())
+    statement = filtered_jobs(session, select(Job), filters or JobFilter())
     jobs, older, newer = newest_first(session, statement, Job.seq, cursor=cursor, limit=limit)
     return Page(_rows(session, jobs, now), older, newer)
 
@@ -181,7 +183,8 @@ def chain(session: Session, root_id: str) -> tuple[JobRow, ...]:
     return tuple(job_row(job, now, None) for job in jobs)
 
 
-def _filtered(session: Session, statement: Select[Job], filters: JobFilter) -> Select[Job]:
+def filtered_jobs(session: Session, statement: S, filters: JobFilter) -> S:
+    """`statement`, which selects from jobs, with the conditions of a filter."""
     equal = {
         Job.site_code: filters.site,
         Job.target_code: filters.target,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from webqueue import clock
@@ -17,6 +17,8 @@ from webqueue.queries.jobs import JobRow, job_row
 from webqueue.queries.paging import Page, checked_limit
 from webqueue.queries.runs import Run, last_runs_of_targets
 from webqueue.queries.site_keys import keys_of_sites
+
+S = TypeVar("S", bound=Select[*tuple[Any, ...]])
 
 TARGET_STATES = ("enabled", "disabled", "paused", "scheduled", "by_hand")
 
@@ -123,20 +125,7 @@ def list_targets(
     """Targets by code, each with its open and last job and its last runs; the cursor is the last code seen."""
     filters = filters or TargetFilter()
     limit = checked_limit(limit)
-    statement = select(Target).order_by(Target.code).limit(limit + 1)
-    if filters.site is not None:
-        statement = statement.where(Target.site_code == filters.site)
-    if filters.state is not None:
-        statement = statement.where(_in_state(filters.state))
-    if filters.q:
-        statement = statement.where(
-            or_(
-                *(
-                    column.icontains(filters.q, autoescape=True)
-                    for column in (Target.code, Target.note, Target.owner)
-                )
-            )
-        )
+    statement = filtered_targets(select(Target), filters).order_by(Target.code).limit(limit + 1)
     if cursor:
         statement = statement.where(Target.code > cursor)
     targets = session.scalars(statement).all()
@@ -187,6 +176,20 @@ def get_site(session: Session, code: str) -> SiteRow:
     if site is None:
         raise NotFoundError("site", code)
     return _site_rows(session, [site])[0]
+
+
+def filtered_targets(statement: S, filters: TargetFilter) -> S:
+    """`statement`, which selects from targets, with the conditions of a filter."""
+    if filters.site is not None:
+        statement = statement.where(Target.site_code == filters.site)
+    if filters.state is not None:
+        statement = statement.where(_in_state(filters.state))
+    if filters.q:
+        columns = (Target.code, Target.note, Target.owner)
+        statement = statement.where(
+            or_(*(column.icontains(filters.q, autoescape=True) for column in columns))
+        )
+    return statement
 
 
 def _in_state(state: str) -> Any:

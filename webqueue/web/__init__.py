@@ -11,12 +11,14 @@ from webqueue.web import (
     documents,
     errors,
     formats,
+    job_bulk,
     jobs,
     overview,
     rate_keys,
     security,
     settings,
     sites,
+    target_bulk,
     targets,
 )
 
@@ -32,5 +34,5 @@ def register(app: Flask, *, guarded_elsewhere: Iterable[Blueprint] = ()) -> None
     auth.init_app(app, open_blueprints=frozenset(blueprint.name for blueprint in guarded_elsewhere))
     formats.init_app(app)
     errors.init_app(app)
-    for module in (overview, targets, sites, jobs, rate_keys, documents, settings):
+    for module in (overview, targets, target_bulk, sites, jobs, job_bulk, rate_keys, documents, settings):
         app.register_blueprint(module.pages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from flask import make_response, render_template, request
@@ -17,9 +18,10 @@ def given() -> bool:
     return request.form.get("confirmed") == "yes"
 
 
-def ask(question: str, yes: str, fallback: str) -> AnyResponse:
-    """The page that asks; its form repeats the request, confirmed."""
+def ask(question: str, yes: str, fallback: str, more: Mapping[str, str] | None = None) -> AnyResponse:
+    """The page that asks; its form repeats the request, confirmed, with `more` fields."""
     fields = [(name, value) for name, value in request.form.items(multi=True) if name not in _OWN_FIELDS]
+    fields += (more or {}).items()
     page = render_template(
         "confirm.html",
         question=question,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Any
 
 from flask import Blueprint, Response, render_template, request, url_for
@@ -13,25 +12,17 @@ from werkzeug.wrappers import Response as AnyResponse
 from webqueue import clock, config, jobs, queries
 from webqueue.access import Action
 from webqueue.db import database, read_anew, reading
-from webqueue.errors import ConflictError, InvalidInputError
+from webqueue.errors import ConflictError
 from webqueue.models import JobSource
-from webqueue.queries import JobFilter, JobRow
+from webqueue.queries import JobRow
 from webqueue.queries.waiting import ordinal
-from webqueue.web import answers, confirm, live, log_lines
+from webqueue.web import answers, confirm, job_filters, live, log_lines
 from webqueue.web.auth import needs, user_name
 from webqueue.web.figures import figures_of
 from webqueue.worker.liveness import Liveness
 
 pages = Blueprint("jobs", __name__)
 
-PERIODS = {
-    "1h": timedelta(hours=1),
-    "24h": timedelta(hours=24),
-    "7d": timedelta(days=7),
-    "30d": timedelta(days=30),
-}
-PERIOD_WORDS = {"1h": "1 hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days"}
-FILTERS = ("status", "attention", "site", "target", "rate_key", "source", "queued", "finished")
 DOCUMENTS_SHOWN = 20
 
 
@@ -42,18 +33,25 @@ def index() -> Response:
     version = queries.state_version(session)
     if (nothing := live.unchanged(version)) is not None:
         return nothing
-    chosen = {name: value for name in FILTERS if (value := request.args.get(name, "").strip())}
-    page = queries.list_jobs(session, _filter(chosen, clock.now(session)), cursor=request.args.get("cursor"))
+    chosen = job_filters.chosen_in(request.args)
+    filters = job_filters.filter_of(chosen, clock.now(session))
+    page = queries.list_jobs(session, filters, cursor=request.args.get("cursor"))
+    # While jobs are ticked the rows stand still: a swap would take the ticks away.
+    selecting = "select" in request.args
     return live.page(
         "jobs.html",
         version=version,
-        blocks=("rows",),
+        blocks=() if selecting else ("rows",),
         section="jobs",
         page=page,
         chosen=chosen,
-        chips=_chips(chosen),
-        url=_url_with(chosen),
-        periods=PERIOD_WORDS,
+        chips=job_filters.chips(chosen),
+        url=_url_with({**chosen, "select": "1"} if selecting else chosen),
+        list_url=job_filters.list_url(chosen),
+        selecting=selecting,
+        matching=queries.count_jobs(session, filters) if selecting else 0,
+        most=queries.MAX_CHOSEN,
+        periods=job_filters.PERIOD_WORDS,
         statuses=queries.JOB_STATUSES,
     )
 
@@ -115,8 +113,7 @@ def cancel(name: str) -> AnyResponse:
         )
         return confirm.ask(question, "Cancel job", here)
     by = user_name()
-    # A job of a dead worker is cancelled at once: nobody is left who would stop it (P8).
-    life = Liveness(database().instance_path / "workers").life
+    life = worker_life()
     return acted(
         here,
         lambda: database().run(lambda s: jobs.cancel(s, job.id, by=by, life=life)),
@@ -161,6 +158,11 @@ def acted(fallback: str, verb: Callable[[], Any], words: Callable[[Any], str]) -
     return answers.done(words(told), fallback)
 
 
+def worker_life() -> Callable[[str], jobs.Life]:
+    """What is known of workers: a job of a dead one is cancelled at once, nobody is left who would stop it (P8)."""
+    return Liveness(database().instance_path / "workers").life
+
+
 def submit_trial(target: str) -> AnyResponse:
     """Queue a try of a target, and lead to its job, where the result appears."""
     by, new_id = user_name(), jobs.new_job_id()
@@ -189,56 +191,9 @@ def queued_words(submitted: jobs.Submitted) -> str:
     return f"Queued as #{submitted.seq}{place}{behind}." + (f" {waiting.message}" if blocked else "")
 
 
-def _filter(chosen: dict[str, str], now: datetime) -> JobFilter:
-    return JobFilter(
-        status=chosen.get("status"),
-        attention="attention" in chosen,
-        site=chosen.get("site"),
-        target=chosen.get("target"),
-        rate_key=chosen.get("rate_key"),
-        source=chosen.get("source"),
-        since=_since(chosen, "queued", now),
-        finished_since=_since(chosen, "finished", now),
-    )
-
-
-def _since(chosen: dict[str, str], name: str, now: datetime) -> datetime | None:
-    period = chosen.get(name)
-    if period is None:
-        return None
-    if period not in PERIODS:
-        raise InvalidInputError.of(name, f"{period!r} is none of {', '.join(PERIODS)}.")
-    return now - PERIODS[period]
-
-
-def _list_url(chosen: dict[str, Any]) -> str:
-    return url_for("jobs.index", **chosen)
-
-
 def _url_with(chosen: dict[str, str]) -> Callable[..., str]:
     """Makes the address of this list with its filters and some more."""
-    return lambda **more: _list_url({**chosen, **more})
-
-
-def _chips(chosen: dict[str, str]) -> list[tuple[str, str]]:
-    """What each filter says, and the address of the list without it."""
-    words = {
-        "status": "{}",
-        "attention": "to look at",
-        "site": "site {}",
-        "target": "target {}",
-        "rate_key": "key {}",
-        "source": "by {}",
-        "queued": "queued in {}",
-        "finished": "finished in {}",
-    }
-    return [
-        (
-            words[name].format(PERIOD_WORDS.get(value, value) if name in {"queued", "finished"} else value),
-            _list_url({other: text for other, text in chosen.items() if other != name}),
-        )
-        for name, value in chosen.items()
-    ]
+    return lambda **more: job_filters.list_url({**chosen, **more})
 
 
 def _trial(job: JobRow) -> dict[str, Any] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flask import Blueprint, Response, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -15,11 +17,11 @@ from webqueue.queries.targets import TARGET_STATES
 from webqueue.web import confirm, live, schedules, target_form
 from webqueue.web.auth import needs, user_name
 from webqueue.web.jobs import acted, queued_words, submit_trial
+from webqueue.web.target_bulk import FILTERS
 
 pages = Blueprint("targets", __name__)
 target_form.add_to(pages)
 
-FILTERS = ("q", "site", "state")
 RUNS_SHOWN = 50
 MAX_PAGE_NUMBER = 1_000_000
 
@@ -32,16 +34,23 @@ def index() -> Response:
     if (nothing := live.unchanged(version)) is not None:
         return nothing
     chosen = {name: value for name in FILTERS if (value := request.args.get(name, "").strip()[:200])}
-    page = queries.list_targets(session, TargetFilter(**chosen), cursor=request.args.get("cursor"))
+    filters = TargetFilter(**chosen)
+    page = queries.list_targets(session, filters, cursor=request.args.get("cursor"))
+    # While targets are ticked the rows stand still: a swap would take the ticks away.
+    selecting = "select" in request.args
+    kept = {**chosen, "select": "1"} if selecting else chosen
     return live.page(
         "targets.html",
         version=version,
-        blocks=("rows",),
+        blocks=() if selecting else ("rows",),
+        selecting=selecting,
+        matching=queries.count_targets(session, filters) if selecting else 0,
+        list_url=_list_url(**chosen),
         section="targets",
         page=page,
         chosen=chosen,
         target_states=TARGET_STATES,
-        url=lambda **more: url_for("targets.index", **{**chosen, **more}),
+        url=lambda **more: _list_url(**{**kept, **more}),
     )
 
 
@@ -137,3 +146,7 @@ def _from_page() -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= MAX_PAGE_NUMBER):
         raise InvalidInputError.of("from_page", f"{text[:40]!r} is no page number.")
     return int(text)
+
+
+def _list_url(**parts: Any) -> str:
+    return url_for("targets.index", **parts)

@@ -1,0 +1,223 @@
+"""Many jobs or targets at once, by plain forms, and the list as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from datetime import timedelta
+
+import pytest
+from flask import Flask
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+from werkzeug.test import TestResponse
+
+from tests.helpers.admin import add_site, add_target, add_worker, finished_job
+from tests.helpers.browsing import Browser
+from webqueue import clock, jobs
+from webqueue.app import create_app
+from webqueue.database import Database
+from webqueue.models import AuditEntry, Job, Target
+from webqueue.settings import Settings
+from webqueue.web.job_bulk import csv_line, harmless
+
+
+@pytest.fixture
+def engine_name() -> str:
+    """What the pages read and write is tested on both databases elsewhere."""
+    return "sqlite"
+
+
+@pytest.fixture
+def app(settings: Settings, database: Database) -> Flask:
+    made = create_app(settings, database)
+    made.testing = True
+    return made
+
+
+@pytest.fixture
+def browser(app: Flask, database: Database) -> Browser:
+    """An administrator, logged in."""
+    return Browser(app, database)
+
+
+@pytest.fixture
+def five(database: Database) -> None:
+    """Five targets on one site."""
+
+    def add(session: Session) -> None:
+        add_worker(session, clock.now(session))
+        add_site(session, "example", "http://www.example.org/")
+        for number in range(5):
+            add_target(session, f"news_{number}", "example", schedule="0 3 * * *", note="even" * (number % 2))
+
+    database.run(add)
+
+
+def submit_all(database: Database) -> None:
+    database.run(lambda s: [jobs.submit(s, f"news_{number}", by="ann") for number in range(5)])
+
+
+def statuses(database: Database) -> list[str]:
+    with database.reading() as session:
+        return list(session.scalars(select(Job.status).order_by(Job.seq)))
+
+
+def confirmed(browser: Browser, asked: TestResponse) -> TestResponse:
+    """Press the button of the page that asks."""
+    assert asked.status_code == 200
+    action = re.search(r'<form method="post" action="([^"]+)" class="buttons">', asked.text)
+    assert action is not None, asked.text
+    fields: dict[str, list[str]] = {}
+    form = asked.text[action.start() : asked.text.index("</form>", action.start())]
+    for name, value in re.findall(r'name="([^"]+)" value="([^"]*)"', form):
+        fields.setdefault(name, []).append(value)
+    return browser.client.post(action.group(1), data=fields)
+
+
+def test_the_ticked_jobs_are_cancelled_after_the_count_was_named(
+    browser: Browser, five: None, database: Database
+) -> None:
+    submit_all(database)
+    page = browser.get("/jobs?select=1").text
+    ticks = re.findall(r'name="job" value="(\w+)"', page)
+    assert len(ticks) == 5
+    asked = browser.post("/bulk/jobs/cancel", job=ticks[:2])
+    assert "Cancel: 2 jobs" in asked.text
+    assert statuses(database) == ["queued"] * 5
+    assert confirmed(browser, asked).status_code == 303
+    assert statuses(database) == ["queued"] * 3 + ["cancelled"] * 2
+    assert "2 jobs cancelled." in browser.get("/jobs").text
+
+
+def test_all_that_match_are_those_of_the_question(browser: Browser, five: None, database: Database) -> None:
+    submit_all(database)
+    asked = browser.post("/bulk/jobs/cancel", all="1", target="news_1")
+    assert "Cancel: 1 job" in asked.text
+    all_asked = browser.post("/bulk/jobs/cancel", all="1", status="queued")
+    assert "Cancel: 5 jobs" in all_asked.text
+    database.run(lambda s: jobs.submit(s, "news_0", by="bob", from_page=7))
+    confirmed(browser, all_asked)
+    assert statuses(database) == ["cancelled"] * 5 + ["queued"], "the job that came later was not asked about"
+
+
+def test_failed_jobs_run_again_and_the_others_are_left(
+    browser: Browser, five: None, database: Database
+) -> None:
+    def history(session: Session) -> None:
+        for number in range(3):
+            finished_job(session, f"news_{number}", ago=jobs_ago(number), seconds=3, status="failed")
+        finished_job(session, "news_3", ago=jobs_ago(4), seconds=3)
+
+    database.run(history)
+    asked = browser.post("/bulk/jobs/retry", all="1", finished="7d")
+    assert "Run again: 3 jobs" in asked.text
+    assert "The other 1 chosen are left alone" in asked.text
+    assert confirmed(browser, asked).status_code == 303
+    assert statuses(database) == ["failed"] * 3 + ["done"] + ["queued"] * 3
+    again = confirmed(browser, browser.post("/bulk/jobs/retry", all="1", status="failed"))
+    assert again.status_code == 303
+    assert statuses(database).count("queued") == 3, "equal jobs stand already"
+    assert "3 jobs not queued, an equal job stands already" in browser.get("/jobs").text
+
+
+def jobs_ago(hours: int) -> timedelta:
+    return timedelta(hours=hours + 1)
+
+
+def test_nothing_chosen_is_said(browser: Browser, five: None) -> None:
+    assert browser.post("/bulk/jobs/cancel").status_code == 409
+    assert browser.post("/bulk/targets/run").status_code == 409
+    assert browser.post("/bulk/jobs/cancel", all="1", status="open").status_code == 400
+    assert browser.post("/bulk/jobs/cancel", all="1", up_to="x").status_code == 400
+
+
+def test_targets_are_run_paused_and_resumed_together(
+    browser: Browser, five: None, database: Database
+) -> None:
+    page = browser.get("/targets?select=1&q=even").text
+    assert "All 2 that match" in page
+    asked = browser.post("/bulk/targets/run", all="1", q="even")
+    assert "Run now: 2 targets" in asked.text
+    confirmed(browser, asked)
+    assert statuses(database) == ["queued"] * 2
+    confirmed(browser, browser.post("/bulk/targets/run", target=["news_0", "news_1"]))
+    assert "1 target has a job already" in browser.get("/targets").text
+    confirmed(browser, browser.post("/bulk/targets/pause", all="1"))
+    with database.reading() as session:
+        assert all(session.scalars(select(Target.paused_by)).all())
+    confirmed(browser, browser.post("/bulk/targets/resume", target=["news_0", "news_4"]))
+    with database.reading() as session:
+        resumed = session.scalars(select(Target.code).where(Target.paused_at.is_(None)).order_by(Target.code))
+        assert list(resumed) == ["news_0", "news_4"]
+
+
+def test_a_schedule_is_given_to_all_or_to_none(browser: Browser, five: None, database: Database) -> None:
+    wrong = confirmed(browser, browser.post("/bulk/targets/schedule", all="1", schedule="0 26 * * *"))
+    assert wrong.status_code == 409
+    assert "Nothing was changed" in wrong.text
+    right = confirmed(browser, browser.post("/bulk/targets/schedule", all="1", schedule="15 4 * * *"))
+    assert right.status_code == 303
+    with database.reading() as session:
+        targets = session.scalars(select(Target)).all()
+        assert {target.schedule for target in targets} == {"15 4 * * *"}
+        assert {target.next_tick_at.minute for target in targets if target.next_tick_at} == {15}
+        entries = session.scalars(select(AuditEntry).where(AuditEntry.action == "changed")).all()
+        assert [entry.after for entry in entries] == [{"schedule": "15 4 * * *"}] * 5
+    confirmed(browser, browser.post("/bulk/targets/schedule", target="news_2", schedule=""))
+    with database.reading() as session:
+        assert session.get_one(Target, "news_2").schedule is None
+
+
+def test_operators_set_no_schedules(app: Flask, database: Database, five: None) -> None:
+    operator = Browser(app, database, "operator")
+    assert operator.post("/bulk/targets/schedule", all="1", schedule="0 4 * * *").status_code == 403
+    assert operator.post("/bulk/targets/run", all="1").status_code == 200
+    assert "bulk-schedule" not in operator.get("/targets?select=1").text
+
+
+def test_the_rows_stand_still_while_some_are_ticked(browser: Browser, five: None, database: Database) -> None:
+    page = browser.get("/jobs?select=1").text
+    poll = re.search(r'hx-get="([^"]+)"', page)
+    assert poll is not None
+    submit_all(database)
+    changed = browser.get(poll.group(1).replace("&amp;", "&")).text
+    assert 'hx-target="#rows"' not in changed
+    assert "<input" not in changed
+
+
+# --- CSV
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "\u3000=1"])
+def test_no_cell_is_a_formula(cell: str) -> None:
+    assert harmless(cell) == f"'{cell}"
+    assert next(csv.reader(io.StringIO(csv_line(["a", cell, "b"]), newline=""))) == ["a", f"'{cell}", "b"]
+
+
+def test_other_cells_stay(database: Database) -> None:
+    assert harmless("news_1") == "news_1"
+    assert harmless("2026-11-29T16:00:00+00:00") == "2026-11-29T16:00:00+00:00"
+
+
+def test_the_list_is_had_as_csv_with_its_filters(browser: Browser, five: None, database: Database) -> None:
+    submit_all(database)
+    database.run(
+        lambda s: finished_job(
+            s, "news_1", ago=jobs_ago(1), seconds=2.5, status="failed", error_msg='=HYPERLINK("x"),\n"y"'
+        )
+    )
+    database.run(lambda s: s.execute(update(Job).where(Job.seq == 1).values(created_by="@ann")))
+    answer = browser.get("/jobs.csv?target=news_1")
+    assert answer.mimetype == "text/csv"
+    assert "attachment" in answer.headers["Content-Disposition"]
+    rows = list(csv.DictReader(io.StringIO(answer.text, newline="")))
+    assert [row["seq"] for row in rows] == ["6", "2"]
+    assert rows[0]["error_msg"] == '\'=HYPERLINK("x"),\n"y"'
+    assert rows[0]["running_for_sec"] == "2.5"
+    assert rows[1]["error_msg"] == ""
+    whole = list(csv.DictReader(io.StringIO(browser.get("/jobs.csv").text, newline="")))
+    assert len(whole) == 6
+    assert whole[-1]["created_by"] == "'@ann"
+    assert browser.get("/jobs.csv?status=open").status_code == 400

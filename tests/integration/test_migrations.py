@@ -89,7 +89,10 @@ class TestTheCopyOfSQLite:
         with database.engine.connect() as connection:
             connection.execute(
                 text(
-                    "INSERT INTO settings (name, value, changed_at, changed_by) VALUES ('a', '"kept"', '2026-01-01', '')"
+                    text(
+                        "INSERT INTO settings (name, value, changed_at, changed_by)"
+                        " VALUES ('a', '\"kept\"', '2026-01-01', '')"
+                    )
                 )
             )
             connection.commit()
@@ -101,9 +104,14 @@ class TestTheCopyOfSQLite:
         copy = instance / f"webqueue.sqlite3.before-upgrade-from-{FIRST}"
         with closing(sqlite3.connect(copy)) as connection:
             assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(FIRST,)]
-            assert connection.execute("SELECT value FROM settings WHERE name = 'a'").fetchall() == [('"kept"',)]
+            assert connection.execute("SELECT value FROM settings WHERE name = 'a'").fetchall() == [
+                ('"kept"',)
+            ]
         with old.engine.connect() as connection:
-            assert connection.execute(text("SELECT value FROM settings WHERE name = 'a'")).scalar_one() == '"kept"'
+            assert (
+                connection.execute(text("SELECT value FROM settings WHERE name = 'a'")).scalar_one()
+                == '"kept"'
+            )
 
     def test_is_left_out_without_room(self, old: Database, monkeypatch: pytest.MonkeyPatch) -> None:
         usage = shutil.disk_usage("/")

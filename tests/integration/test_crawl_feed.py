@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -11,53 +10,10 @@ import pytest
 
 from tests.helpers.adapters import counters, run_in_pieces, stored, version_count
 from tests.helpers.crawling import CrawlBench, add_target
-from tests.helpers.servers.base import Exchange, Server, Site
+from tests.helpers.servers.base import Server, Site
+from tests.helpers.servers.feeds import FeedSite, atom, item, rss
 from webqueue.database import Database
 from webqueue.outcomes import Done, Failed
-
-
-def rss(*entries: str, more: str = "") -> str:
-    return (
-        '<?xml version="1.0" encoding="utf-8"?>\n<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom">'
-        f"<channel><title>Harbour</title>{more}{''.join(entries)}</channel></rss>"
-    )
-
-
-def item(link: str, title: str = "Title", **fields: str) -> str:
-    more = "".join(f"<{name}>{html.escape(text)}</{name}>" for name, text in fields.items())
-    return f"<item><title>{html.escape(title)}</title><link>{html.escape(link)}</link>{more}</item>"
-
-
-def atom(*entries: str) -> str:
-    return (
-        '<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom" xml:base="http://127.0.0.1/">'
-        f"<title>Harbour</title>{''.join(entries)}</feed>"
-    )
-
-
-class FeedSite(Site):
-    """Feeds by path, and an article at every other path.
-
-    Args:
-        etags: send an ETag with everything.
-        feeds: by path, without the slash.
-    """
-
-    def __init__(self, *, etags: bool = False, **feeds: str | bytes) -> None:
-        self.feeds: dict[str, str | bytes] = {f"/{name}": body for name, body in feeds.items()}
-        self.articles: dict[str, str] = {}
-        self.etags = etags
-
-    def respond(self, exchange: Exchange) -> None:
-        path = exchange.request.path
-        if path in self.feeds:
-            body, content_type = self.feeds[path], "application/rss+xml"
-        else:
-            body = (
-                self.articles.get(path) or f"<title>Page {path}</title><p>The text of the article {path}.</p>"
-            )
-            content_type = "text/html; charset=utf-8"
-        exchange.send(body, content_type=content_type, etag=f'"{hash(body)}"' if self.etags else None)
 
 
 @pytest.fixture

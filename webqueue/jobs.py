@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from webqueue.job_verbs.claiming import claim, earliest_due, free_dead
 from webqueue.job_verbs.finishing import finish, hand_back
+from webqueue.job_verbs.history import forget_finished
 from webqueue.job_verbs.keys import (
     lift_cooldown,
     pause_all,
@@ -67,6 +68,7 @@ __all__ = [
     "earliest_due",
     "fence",
     "finish",
+    "forget_finished",
     "free_dead",
     "hand_back",
     "lift_cooldown",

@@ -67,6 +67,12 @@ class Settings(BaseSettings):
     user_agent: HeaderText | None = Field(
         None, description="User agent of crawls, instead of webqueue's own; should name a contact."
     )
+    keep_jobs: int = Field(
+        1000, ge=20, le=1_000_000, description="Finished jobs that each target keeps in its history."
+    )
+    keep_jobs_days: int = Field(
+        400, ge=1, le=36_500, description="Days after which a finished job is deleted."
+    )
     stop_grace_sec: float = Field(8.0, ge=0, le=300, description="Seconds that handlers get to stop in.")
     log_json: bool = Field(False, description="Log JSON lines instead of text.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(

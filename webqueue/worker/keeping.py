@@ -1,17 +1,23 @@
-"""Looking after this machine's evidence while workers run (DESIGN section 6, "Evidence")."""
+"""What is looked after while workers run: this machine's evidence, and the history of jobs."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from webqueue import clock, logs
+from sqlalchemy.orm import Session
+
+from webqueue import clock, jobs, logs
 from webqueue.database import Database
 from webqueue.loops import Loop
 from webqueue.politeness.keeping import keep_evidence
+from webqueue.settings import Settings
 
 log = logs.get(__name__)
 _EVERY_SEC: Final = 600.0
+_SOON_SEC: Final = 1.0
+_BATCH: Final = 500  # small, so that no writer waits long
 
 
 class EvidenceKeeper:
@@ -28,3 +34,24 @@ class EvidenceKeeper:
         if packed:
             log.info("evidence compressed", days=[day.isoformat() for day in packed])
         return _EVERY_SEC
+
+
+class HistoryKeeper:
+    """Deletes finished jobs by count and age per target, in small transactions; documents stay."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._keep = settings.keep_jobs
+        self._age = timedelta(days=settings.keep_jobs_days)
+        self.loop = Loop("history keeper", self.keep, longest_backoff_sec=_EVERY_SEC)
+
+    def keep(self) -> float:
+        """One batch; the next one soon, while there is more."""
+        deleted = self._database.run(self._forget)
+        if deleted:
+            log.info("finished jobs deleted", jobs=deleted)
+        return _SOON_SEC if deleted >= _BATCH else _EVERY_SEC
+
+    def _forget(self, session: Session) -> int:
+        before = clock.now(session) - self._age
+        return jobs.forget_finished(session, keep=self._keep, before=before, limit=_BATCH)

@@ -14,7 +14,7 @@ from webqueue.handlers import registry
 from webqueue.settings import Settings
 from webqueue.worker.dispatching import Dispatcher
 from webqueue.worker.heartbeat import Heartbeat
-from webqueue.worker.keeping import EvidenceKeeper
+from webqueue.worker.keeping import EvidenceKeeper, HistoryKeeper
 from webqueue.worker.liveness import Liveness
 from webqueue.worker.running import Handlers, Runner
 from webqueue.worker.runs import Run, Runs, Stop
@@ -86,6 +86,7 @@ class WorkerPool:
             Flusher(self._runs, timing).loop,
             Sweeper(database, self._liveness, timing).loop,
             EvidenceKeeper(database, settings.instance_path).loop,
+            HistoryKeeper(database, settings).loop,
         ]
         self._listener = Listener(database, self.worker_id)
         self._started = False

@@ -87,13 +87,12 @@ class TestTheCopyOfSQLite:
         database = Database(f"sqlite:///{instance / 'webqueue.sqlite3'}", instance_path=instance)
         upgrade_to(database, FIRST)
         with database.engine.connect() as connection:
+            row = {"value": '"kept"', "at": "2026-01-01 00:00:00.000000"}
             connection.execute(
                 text(
-                    text(
-                        "INSERT INTO settings (name, value, changed_at, changed_by)"
-                        " VALUES ('a', '\"kept\"', '2026-01-01', '')"
-                    )
-                )
+                    "INSERT INTO settings (name, value, changed_at, changed_by) VALUES ('a', :value, :at, '')"
+                ),
+                row,
             )
             connection.commit()
         yield database

@@ -53,6 +53,15 @@ unit: .venv/developing ## Run the unit tests alone
 bench: .venv/developing ## Measure what a claim costs beside a deep key
 	@$(VENV_PYTHON) -m benchmarks.claims
 
+.PHONY: chaos
+chaos: .venv/developing ## Attack the promises for long: killed, stopped and restarted processes (see docs/explanation)
+	$(STEP) 'Chaos: workers killed, stopped and continued, a database that restarts'
+	@$(VENV_PYTHON) -m tests.acceptance.chaos
+	$(STEP) 'A database that is away for 65 s'
+	@$(VENV_PYTHON) -m tests.acceptance.chaos.outage
+	$(STEP) 'Two servers and the command line on one SQLite file'
+	@$(VENV_PYTHON) -m tests.acceptance.chaos.neighbours
+
 .PHONY: format
 format: .venv/developing ## Format the code and repair what ruff can repair
 	@$(VENV_PYTHON) -m ruff format

@@ -31,7 +31,7 @@ class Script:
         dice = random.Random(f"{seed} {number}")
         outcome = dice.choices(["done", "blocked", "failed", "error"], [84, 6, 8, 2])[0]
         again = dice.choices(["done", outcome], [75, 25])[0]
-        if dice.random() < 0.03:
+        if dice.random() < 0.1:
             return cls(dice.randint(20, 60), 0.05, outcome, again)
         return cls(dice.randint(1, 4), dice.uniform(0.002, 0.01), outcome, again)
 

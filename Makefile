@@ -11,6 +11,8 @@ SHELL := bash
 # `make PYTHON=/path/to/python3 …` chooses the Python that .venv is made with.
 VENV_PYTHON := .venv/bin/python
 PIP := $(VENV_PYTHON) -m pip --disable-pip-version-check --quiet
+# One process a core; the tests of a file stay together, and share its servers.
+PARALLEL := --numprocesses auto --dist loadfile
 STEP := @printf '\n==> %s\n'
 
 .PHONY: help
@@ -24,9 +26,9 @@ run: .venv/installed ## Install webqueue into .venv and start the demo
 .PHONY: test
 test: system-packages .venv/developing lint ## Set everything up, then lint, types, layers and all rings of tests
 	$(STEP) 'Unit tests'
-	@$(VENV_PYTHON) -m pytest tests/unit
+	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/unit
 	$(STEP) 'Integration tests'
-	@$(VENV_PYTHON) -m pytest tests/integration
+	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/integration
 	$(STEP) 'Acceptance tests'
 	@$(VENV_PYTHON) -m pytest tests/acceptance
 	$(STEP) 'Browser tests'

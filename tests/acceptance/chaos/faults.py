@@ -15,6 +15,7 @@ from webqueue import clock
 # Two workers share a machine, so that each sees the other's lock; the others are alone on theirs.
 SHARED_MACHINE = "machine-shared"
 _LOOK_SEC = 0.02
+LONGEST_STOP_SEC = 60.0
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class Faults:
         self._workers: list[Member] = []
         self._schedulers: list[Member] = []
         self._sleeping: dict[int, tuple[Member, float]] = {}
+        # They stop in order, which may need a database that somebody suspended holds: nobody waits for them.
+        self._leaving: list[Member] = []
         self.done: dict[str, int] = {}
 
     def start(self) -> None:
@@ -101,12 +104,16 @@ class Faults:
             ended.wait(_LOOK_SEC)
 
     def end(self) -> dict[str, int | None]:
-        """SIGTERM to everybody; the exit codes by log file."""
-        return {
-            member.options.log.name: member.terminate()
-            for member in [*self._workers, *self._schedulers]
-            if member.alive
-        }
+        """SIGTERM to everybody; the exit codes of all who had one, by log file."""
+        for member in [*self._workers, *self._schedulers]:
+            member.terminate()
+            self._leaving.append(member)
+        codes = {}
+        for member in self._leaving:
+            if not member.reaped(LONGEST_STOP_SEC):
+                member.kill()
+            codes[member.options.log.name] = member.exit_code
+        return codes
 
     def _do(self, kind: str) -> None:
         match kind:
@@ -117,6 +124,7 @@ class Faults:
             case "term":
                 victim = self._awake()
                 victim.terminate()
+                self._leaving.append(victim)
                 self._replace(victim)
             case "stop":
                 self._suspend(self._plan.lease_sec * self._dice.uniform(1.15, 1.6))

@@ -70,16 +70,21 @@ class Member:
         self.signal(signal.SIGCONT)
         self.suspended = False
 
-    def terminate(self) -> int | None:
-        """SIGTERM, and its exit code once it has stopped."""
+    def terminate(self) -> None:
+        """SIGTERM. Returns at once; see `reaped`."""
         self.process.terminate()
-        self.process.join(PATIENCE_SEC)
-        code = self.process.exitcode
-        if code is None:
-            self.kill()
-        else:
-            self.witness.note("killed", pid=self.pid)
-        return code
+
+    def reaped(self, timeout: float = 0.0) -> bool:
+        """Whether it has ended within so many seconds; then `exit_code` tells how."""
+        self.process.join(timeout)
+        if self.process.exitcode is None:
+            return False
+        self.witness.note("killed", pid=self.pid)
+        return True
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.process.exitcode
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)

@@ -75,6 +75,8 @@ def test_the_job_of_a_worker_that_dies_after_a_step_is_freed_at_once(on: Stage) 
     assert on.world.job(job_id).attempt_count == 1
     # Its due time lies an hour ahead of the clock that the machine has now: it waits, and is not lost.
     second.terminate()
+    assert second.reaped(60)
+    assert second.exit_code == 0
     on.fleet.start("machine")  # with the clock that was right
     on.wait_for_steps([job_id], after=clock.boot_seconds())
     on.gate.touch()

@@ -99,6 +99,26 @@ def test_a_running_job_is_cancelled_after_asking_once(
     assert status_of(admin, 1) == ("running", True)
 
 
+def test_what_is_confirmed_is_what_was_asked_whatever_the_page_became(
+    admin: Admin, browser_page: BrowserPage
+) -> None:
+    """A dialog stays open as long as somebody reads; the page behind it goes on."""
+    example(admin)
+    admin.database.run(lambda session: running_job(session, "example_news"))
+    page = browser_page()
+    page.goto(admin.login_link())
+    page.get_by_role("button", name="Cancel job 1").click()
+    page.evaluate("document.querySelector('main [data-confirm]').setAttribute('formaction', '/pause-all')")
+    page.get_by_role("button", name="Cancel job", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("#1 is being cancelled.")
+
+    page.goto(f"{admin.url}/rate-keys/www.example.org")
+    page.get_by_role("button", name="Pause all").click()
+    page.evaluate("document.querySelector('#pause-all').remove()")
+    page.locator("#confirm-yes").click()
+    expect(page.get_by_role("status")).to_contain_text("Everything is paused")
+
+
 @BOTH_WAYS
 def test_keys_are_paused_with_a_note_and_resumed(
     admin: Admin, browser_page: BrowserPage, javascript: bool

@@ -68,7 +68,7 @@
   };
   setInterval(() => { if (!document.hidden) { showTimes(); showUpdated(); } }, 5000);
 
-  // Confirmation: a dialog, and then the same button of the same form.
+  // Confirmation: a dialog, and then a copy of the same button of the same form.
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("button[data-confirm]");
     const dialog = byId("confirm");
@@ -78,12 +78,18 @@
     byId("confirm-text").textContent = button.dataset.confirm;
     byId("confirm-yes").textContent = button.dataset.yes;
     dialog.returnValue = "";
+    // What is pressed is what was asked: an update may meanwhile take the button away, or make it another row's.
+    const form = button.form, asked = button.cloneNode();
+    asked.removeAttribute("id");
+    asked.hidden = true;
     dialog.addEventListener("close", () => {
       if (dialog.returnValue !== "yes") return;
-      const form = button.form || byId("act");
-      form.elements.confirmed.value = "yes";
-      try { form.requestSubmit(button.isConnected ? button : undefined); }
-      finally { form.elements.confirmed.value = ""; }
+      const present = form.isConnected ? form : byId(form.id);
+      if (!present) return;
+      present.append(asked);
+      present.elements.confirmed.value = "yes";
+      try { present.requestSubmit(asked); }
+      finally { present.elements.confirmed.value = ""; asked.remove(); }
     }, { once: true });
     dialog.showModal();
   }, true);

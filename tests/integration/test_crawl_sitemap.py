@@ -284,7 +284,7 @@ class TestHostile:
         assert isinstance(outcome, Failed)
         assert "No file of the sitemap" in outcome.error
 
-    def test_fifty_thousand_known_pages_are_gone_through_quickly(
+    def test_addresses_of_other_keys_are_counted_and_only_the_first_are_logged(
         self, serve: Callable[..., CrawlBench]
     ) -> None:
         site = MappedSite({"/sitemap.xml": pages("a", 3)})

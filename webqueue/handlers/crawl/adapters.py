@@ -17,7 +17,8 @@ from webqueue.handlers.crawl.memory import Memory
 from webqueue.handlers.crawl.parameters import ArticleParameters, ListParameters
 from webqueue.handlers.crawl.run import ListCrawl
 from webqueue.handlers.crawl.sitemaps import SitemapListing, SitemapParameters
-from webqueue.handlers.crawl.spider import Spider, SpiderParameters, StartPages
+from webqueue.handlers.crawl.spider import Spider
+from webqueue.handlers.crawl.spider_web import SpiderParameters, StartPages
 from webqueue.handlers.crawl.trial import run_trial
 from webqueue.handlers.protocol import Context
 from webqueue.outcomes import Outcome

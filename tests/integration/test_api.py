@@ -429,6 +429,11 @@ def test_a_key_is_paused_resumed_and_lifted(client: ApiClient, database: Databas
     )
     assert client.get("sites/example")["paused"] is True
     assert client.get("rate-keys?state=paused")["items"][0]["key"] == "www.example.org"
+    client.call("PUT", "sites/second", {"base_url": "http://a.example.org/"})
+    first = client.get("rate-keys?limit=1")
+    rest = client.get(f"rate-keys?limit=1&cursor={first['next_cursor']}")
+    assert [row["key"] for row in (*first["items"], *rest["items"])] == ["a.example.org", "www.example.org"]
+    assert rest["next_cursor"] is None
     assert client.call("POST", f"{path}/resume", role="operator").json["state"] == "idle"  # type: ignore[index]
     until = datetime.now(UTC) + timedelta(hours=1)
     database.run(lambda s: s.execute(update(RateKey).values(cooldown_until=until, cooldown_cause="HTTP 429")))

@@ -25,7 +25,7 @@ from tests.helpers.admin import (
 from webqueue import clock, jobs, queries
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError, NotFoundError
-from webqueue.models import Job, KeyEvent, Process, RateKey
+from webqueue.models import DocumentVersion, Job, KeyEvent, Process, RateKey
 from webqueue.queries import DocumentFilter, JobFilter, JobRow, TargetFilter
 from webqueue.queries.waiting import ordinal
 
@@ -430,7 +430,7 @@ def test_a_job_belongs_to_the_key_that_is_stored_with_it(example: Database) -> N
 
 def test_keys_are_listed_by_state(database: Database) -> None:
     fill(database)
-    rows = read(database, queries.list_rate_keys)
+    rows = read(database, queries.list_rate_keys).items
     assert rows[0].state == "running"
     assert {row.key: row.state for row in rows} == {
         "www.example.org": "running",
@@ -440,9 +440,50 @@ def test_keys_are_listed_by_state(database: Database) -> None:
         "www.gz.example.cn": "idle",
     }
     cooling = read(database, lambda s: queries.list_rate_keys(s, state="cooling_down"))
-    assert [row.key for row in cooling] == ["shop.example.com"]
+    assert [row.key for row in cooling.items] == ["shop.example.com"]
+    for state in ("running", "stuck", "cooling_down", "paused", "idle"):
+        listed = read(database, lambda s, state=state: queries.list_rate_keys(s, state=state))
+        assert [row.key for row in listed.items] == [row.key for row in rows if row.state == state]
     with pytest.raises(InvalidInputError, match="is none of"):
         read(database, lambda s: queries.list_rate_keys(s, state="hot"))
+
+
+def test_every_key_is_on_some_page_whatever_its_state(database: Database) -> None:
+    """More keys than a page holds; half never ran, so that only their sites tell of them; _ sorts its own way."""
+
+    def add(session: Session) -> None:
+        for number in range(230):
+            name = f"{'_' if number % 3 else ''}k-{number:03}"
+            add_site(session, f"s{number}", f"http://{number}.example.org/", rate_key=name)
+            if number % 2:
+                add_target(session, f"t{number}", f"s{number}")
+        session.flush()
+        for number in range(1, 230, 2):
+            jobs.submit(session, f"t{number}", by="ann")
+        for number in (5, 227, 229):
+            jobs.pause_key(session, f"{'_' if number % 3 else ''}k-{number:03}", by="ann")
+
+    database.run(add)
+
+    def names(limit: int, state: str | None = None) -> list[str]:
+        found: list[str] = []
+        cursor = None
+        with database.reading() as session:
+            while True:
+                page = queries.list_rate_keys(session, state=state, cursor=cursor, limit=limit)
+                assert len(page.items) <= limit
+                found += [row.key for row in page.items]
+                cursor = page.next_cursor
+                if cursor is None:
+                    return found
+
+    every = sorted(f"{'_' if number % 3 else ''}k-{number:03}" for number in range(230))
+    for limit in (60, 200):
+        assert sorted(names(limit)) == every
+        assert len(names(limit, "idle")) == 227
+        assert sorted(names(limit, "paused")) == ["_k-005", "_k-227", "_k-229"]
+    with pytest.raises(InvalidInputError, match="is no cursor"):
+        read(database, lambda s: queries.list_rate_keys(s, cursor="\x00"))
 
 
 def test_the_strip_has_the_last_twelve_runs_however_many_wait(example: Database) -> None:
@@ -549,6 +590,45 @@ def test_documents_are_listed_without_their_texts(example: Database) -> None:
     assert found(q="x%y") == 0
     assert found(job=page.items[0].job, target="news", state="live") == 5
     assert found(state="gone") == 0
+
+
+def test_a_job_keeps_its_documents_when_a_later_one_stores_them_again(example: Database) -> None:
+    def history(session: Session) -> tuple[str, str, str]:
+        first, second, third = (
+            finished_job(session, "news", ago=timedelta(hours=hours), seconds=3) for hours in (3, 2, 1)
+        )
+        add_document(session, first, f"http://{KEY}/kept", "kept", "text")
+        changed = add_document(session, first, f"http://{KEY}/changed", "changed", "text")
+        session.add(
+            DocumentVersion(
+                document_id=changed.id, version=2, stored_at=clock.now(session), job_id=second.id,
+                title="changed", text="new", content_hash="2",
+            )
+        )  # fmt: skip
+        changed.last_job_id = third.id
+        add_document(session, third, f"http://{KEY}/new", "new", "text")
+        return first.id, second.id, third.id
+
+    def titles(job: str) -> list[str]:
+        page = read(example, lambda s: queries.list_documents(s, DocumentFilter(job=job)))
+        return [document.title for document in page.items]
+
+    first, second, third = example.run(history)
+    assert titles(first) == ["changed", "kept"]
+    assert titles(second) == ["changed"]
+    assert titles(third) == ["new", "changed"]
+
+
+def test_the_documents_of_a_job_are_found_by_indexes(example: Database) -> None:
+    if not example.is_sqlite:
+        pytest.skip("PostgreSQL reads small tables from end to end, whatever indexes there are")
+    with counted_statements(example) as sent:
+        read(example, lambda s: queries.list_documents(s, DocumentFilter(job="0" * 12)))
+    asked = sent[0].replace("?", "'0'")
+    with example.reading() as session:
+        plan = [row.detail for row in session.connection().exec_driver_sql(f"EXPLAIN QUERY PLAN {asked}")]
+    assert any("ix_document_versions_job" in step for step in plan), plan
+    assert not any(step.startswith("SCAN") for step in plan), plan
 
 
 def test_a_document_shows_the_version_that_was_asked_for(example: Database) -> None:

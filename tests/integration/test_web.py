@@ -94,7 +94,9 @@ def test_nothing_is_open_but_what_is_named_here(app: Flask) -> None:
     for method in ("GET", "POST"):
         for path in paths(app, method):
             answer = client.open(filled(path), method=method)
-            if path in OPEN:
+            if path == "/metrics" and method == "GET":
+                assert answer.status_code == 401, "programs read it, which follow no login"
+            elif path in OPEN:
                 assert answer.headers.get("Location", "") != "/login", path
             else:
                 assert answer.status_code == 303, (method, path)
@@ -111,7 +113,7 @@ def test_every_form_needs_its_token(browser: Browser, app: Flask) -> None:
 
 def test_every_action_asks_for_the_role_that_it_needs(app: Flask, database: Database, example: None) -> None:
     viewer = Browser(app, database, "viewer")
-    free = {"/login", "/logout", "/setup/<token>", "/settings/theme"}
+    free = {"/login", "/logout", "/setup/<token>", "/settings/theme", "/settings/password"}
     for path in paths(app, "POST"):
         if path not in free:
             assert viewer.post(filled(path)).status_code == 403, path
@@ -561,6 +563,25 @@ def test_a_target_is_added_changed_copied_and_deleted(browser: Browser, database
     assert browser.post("/targets/news/delete").status_code == 200, "asks first"
     assert browser.post("/targets/news/delete", confirmed="yes").status_code == 303
     assert browser.get("/targets/news").status_code == 404
+
+
+def test_the_form_of_a_target_and_the_keys_offer_every_site(browser: Browser, database: Database) -> None:
+    """More than a page of anything holds."""
+
+    def add(session: Session) -> None:
+        for number in range(201):
+            add_site(session, f"s{number:03}", f"http://s{number:03}.example.org/")
+
+    database.run(add)
+    form = browser.get("/targets/new").text
+    assert all(f'<option value="s{number:03}"' in form for number in range(201))
+    first = browser.get("/rate-keys").text
+    assert "s199.example.org" in first
+    assert "s200.example.org" not in first
+    more = re.search(r'href="(/rate-keys\?cursor=[^"]+)"', first)
+    assert more is not None
+    assert "s200.example.org" in browser.get(more[1]).text
+    assert browser.get("/rate-keys?cursor=%00").status_code == 422
 
 
 def test_a_target_with_jobs_is_not_deleted(browser: Browser, example: None) -> None:

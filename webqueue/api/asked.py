@@ -143,13 +143,13 @@ class Query:
 
 def opaque(cursor: str | None) -> str | None:
     """A cursor as it is sent: what it holds is nobody's business, and may change."""
-    return None if cursor is None else urlsafe_b64encode(cursor.encode("ascii")).decode("ascii").rstrip("=")
+    return None if cursor is None else urlsafe_b64encode(cursor.encode()).decode("ascii").rstrip("=")
 
 
 def _opened(cursor: str) -> str:
     if _CURSOR.fullmatch(cursor) is None:
         raise ValueError(cursor)
-    return urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+    return urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
 
 
 def flag(data: dict[str, Any], name: str, *, default: bool = False) -> bool:

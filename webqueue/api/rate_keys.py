@@ -19,12 +19,13 @@ _LONGEST_NOTE = 2000
 
 
 def list_rate_keys(ask: Asked) -> Response:
-    query = Query("state", "limit")
-    state, limit = query.text("state"), query.whole("limit", queries.MAX_LIMIT, 1, queries.MAX_LIMIT)
+    query = Query("state", "cursor", "limit")
+    state, cursor = query.text("state"), query.cursor()
+    limit = query.whole("limit", queries.MAX_LIMIT, 1, queries.MAX_LIMIT)
     query.done()
     with ask.database.reading() as session:
-        rows = queries.list_rate_keys(session, state=state, limit=limit)
-    return json_response(shapes.listing(map(shapes.rate_key, rows)))
+        page = queries.list_rate_keys(session, state=state, cursor=cursor, limit=limit)
+    return json_response(shapes.listing(map(shapes.rate_key, page.items), page.next_cursor))
 
 
 def get_rate_key(ask: Asked, key: str) -> Response:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import click
+from sqlalchemy.orm import Session
 
 from webqueue import jobs as verbs
 from webqueue import queries
@@ -24,12 +26,22 @@ def rate_keys() -> None:
 @click.option("--state", type=click.Choice(["idle", "running", "cooling_down", "paused", "stuck"]))
 @json_option
 def list_(state: str | None, as_json: bool) -> None:
-    """List rate keys, those at work first."""
+    """List every rate key."""
     with opened() as (database, _settings), database.reading() as session:
-        rows = [shapes.rate_key(row) for row in queries.list_rate_keys(session, state=state)]
+        rows = [shapes.rate_key(row) for row in _every_key(session, state)]
     show_rows(
         rows, _COLUMNS, as_json=as_json, empty="No rate key fits. Import sites with `webqueue import FILE`."
     )
+
+
+def _every_key(session: Session, state: str | None) -> Iterator[queries.RateKeyRow]:
+    cursor = None
+    while True:
+        page = queries.list_rate_keys(session, state=state, cursor=cursor)
+        yield from page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return
 
 
 @rate_keys.command()

@@ -7,18 +7,19 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import case, func, select
+from sqlalchemy import and_, case, func, not_, or_, select
 from sqlalchemy.orm import Session
 
 from webqueue import clock
 from webqueue.errors import InvalidInputError, NotFoundError
 from webqueue.models import Job, KeyEvent, RateKey, RateKeyStatus, Target
+from webqueue.politeness.rate_key import is_key
 from webqueue.queries.jobs import JobRow, running_jobs
+from webqueue.queries.paging import MAX_LIMIT, Page, checked_limit
 from webqueue.queries.runs import QUEUED, Run, last_runs_of_keys
 from webqueue.queries.site_keys import sites_by_key
 
 KEY_STATES = ("running", "stuck", "cooling_down", "paused", "idle")
-MAX_KEYS = 200
 # A handler gets 8 s to stop; one that takes this long does not listen.
 STUCK_AFTER = timedelta(seconds=60)
 
@@ -72,33 +73,50 @@ class KeyEventRow:
 
 
 def list_rate_keys(
-    session: Session, *, state: str | None = None, active_only: bool = False, limit: int = MAX_KEYS
-) -> tuple[RateKeyRow, ...]:
-    """Rate keys: those with a job first, then those that wait, cool down or are paused, then the others by name.
+    session: Session, *, state: str | None = None, cursor: str | None = None, limit: int = MAX_LIMIT
+) -> Page[RateKeyRow]:
+    """Rate keys, page by page, by name; within a page those at work stand first, then those that wait.
 
     Keys of sites that never ran are listed too, as idle.
 
     Args:
         session: reads only.
         state: only keys in this state.
-        active_only: leave out keys that are idle and have nothing queued.
+        cursor: the `next_cursor` of the page before: the last name on it, which does not change as states do.
         limit: at most this many.
 
     Raises:
-        InvalidInputError: `state`.
+        InvalidInputError: `state`, `cursor` or `limit`.
     """
+    limit = checked_limit(limit)
     if state is not None and state not in KEY_STATES:
         raise InvalidInputError.of("state", f"{state!r} is none of {', '.join(KEY_STATES)}.")
-    now = clock.now(session)
-    statement = select(RateKey).order_by(_urgency(), RateKey.key).limit(MAX_KEYS)
-    rows = _rows(session, session.scalars(statement).all(), now, with_new=not active_only)
-    chosen = [
-        row
-        for row in rows
-        if (state is None or row.state == state)
-        and (not active_only or row.state != "idle" or row.queued > 0)
-    ]
-    return tuple(chosen[:limit])
+    if cursor and not is_key(cursor):
+        raise InvalidInputError.of("cursor", "is no cursor; use the one of the last answer.")
+    world = _World.of(session)
+    statement = select(RateKey).order_by(_name(session)).limit(limit + 1)
+    if state is not None:
+        statement = statement.where(_in_state(state, world))
+    if cursor:
+        statement = statement.where(_name(session) > cursor)
+    keys = list(session.scalars(statement))
+    unused = _unused_names(session, world, cursor or "") if state in {None, "idle"} else []
+    names = sorted([*(key.key for key in keys), *unused[: limit + 1]])
+    shown = set(names[:limit])
+    rows = _rows(session, sorted((key for key in keys if key.key in shown), key=_urgency), world)
+    rows += [_unused(name, world.sites[name], world.ticks.get(name)) for name in unused if name in shown]
+    return Page(tuple(rows), names[limit - 1] if len(names) > limit else None)
+
+
+def busiest_rate_keys(session: Session, *, limit: int) -> tuple[RateKeyRow, ...]:
+    """The keys with a job first, then those that wait, are paused or cool down, then the others by name."""
+    world = _World.of(session)
+    keys = session.scalars(select(RateKey).order_by(_urgency_in_sql(), _name(session)).limit(limit)).all()
+    rows = _rows(session, keys, world)
+    if len(rows) < limit:
+        unused = _unused_names(session, world, "")[: limit - len(rows)]
+        rows += [_unused(name, world.sites[name], world.ticks.get(name)) for name in unused]
+    return tuple(rows)
 
 
 def get_rate_key(session: Session, key: str) -> RateKeyRow:
@@ -108,13 +126,12 @@ def get_rate_key(session: Session, key: str) -> RateKeyRow:
         NotFoundError: no job ever ran in it, and no site has it.
     """
     row = session.get(RateKey, key)
-    now = clock.now(session)
+    world = _World.of(session)
     if row is not None:
-        return _rows(session, [row], now, with_new=False)[0]
-    sites = sites_by_key(session).get(key)
-    if sites is None:
+        return _rows(session, [row], world)[0]
+    if key not in world.sites:
         raise NotFoundError("rate key", key)
-    return _unused(key, sites, _next_ticks(session, {key: sites}).get(key))
+    return _unused(key, world.sites[key], world.ticks.get(key))
 
 
 def key_events(session: Session, key: str, *, limit: int = 50) -> tuple[KeyEventRow, ...]:
@@ -127,7 +144,62 @@ def key_events(session: Session, key: str, *, limit: int = 50) -> tuple[KeyEvent
     )
 
 
-def _urgency() -> Any:
+@dataclass(frozen=True)
+class _World:
+    """What is read once for all keys: sites and ticks by key, running jobs, and the keys of stuck ones."""
+
+    now: datetime
+    sites: Mapping[str, tuple[str, ...]]
+    ticks: Mapping[str, datetime]
+    running: Mapping[str, JobRow]
+    stuck: frozenset[str]
+
+    @classmethod
+    def of(cls, session: Session) -> _World:
+        now = clock.now(session)
+        sites = sites_by_key(session)
+        running = {job.rate_key: job for job in running_jobs(session)}
+        told = _stuck_jobs(session, running)
+        stuck = frozenset(key for key, job in running.items() if job.id in told or _asked_long_ago(job, now))
+        return cls(now, sites, _next_ticks(session, sites), running, stuck)
+
+
+def _name(session: Session) -> Any:
+    """The key's name in the order of its characters, as Python sorts: a server may have another order."""
+    return RateKey.key.collate("BINARY" if session.get_bind().dialect.name == "sqlite" else "C")
+
+
+def _in_state(state: str, world: _World) -> Any:
+    """What `_state` tells of a row, as a condition; an idle key that has no row is not found by it."""
+    leased = RateKey.status == RateKeyStatus.LEASED
+    # There are never more running jobs than worker threads.
+    stuck = or_(RateKey.extensions > 0, RateKey.key.in_(sorted(world.stuck)))
+    paused = RateKey.paused_at.is_not(None)
+    cooling = and_(RateKey.cooldown_until.is_not(None), RateKey.cooldown_until > world.now)
+    return {
+        "running": and_(leased, not_(stuck)),
+        "stuck": and_(leased, stuck),
+        "paused": and_(not_(leased), paused),
+        "cooling_down": and_(not_(leased), not_(paused), cooling),
+        "idle": and_(not_(leased), not_(paused), not_(cooling)),
+    }[state]
+
+
+def _unused_names(session: Session, world: _World, after: str) -> list[str]:
+    """The keys of sites that never ran, which have no row yet, by name."""
+    names = [name for name in world.sites if name > after]
+    known = set(session.scalars(select(RateKey.key).where(RateKey.key.in_(names))))
+    return sorted(name for name in names if name not in known)
+
+
+def _urgency(key: RateKey) -> tuple[int, str]:
+    if key.status == RateKeyStatus.LEASED:
+        return 0, key.key
+    reasons = (key.retry_at, key.paused_at, key.cooldown_until)
+    return next((place for place, reason in enumerate(reasons, 1) if reason is not None), 4), key.key
+
+
+def _urgency_in_sql() -> Any:
     return case(
         (RateKey.status == RateKeyStatus.LEASED, 0),
         (RateKey.retry_at.is_not(None), 1),
@@ -137,55 +209,24 @@ def _urgency() -> Any:
     )
 
 
-def _rows(session: Session, keys: Sequence[RateKey], now: datetime, *, with_new: bool) -> list[RateKeyRow]:
-    sites = sites_by_key(session)
+def _rows(session: Session, keys: Sequence[RateKey], world: _World) -> list[RateKeyRow]:
     names = [key.key for key in keys]
-    running = {job.rate_key: job for job in running_jobs(session)}
-    stuck = _stuck_jobs(session, running)
     queued = _queued_counts(session, names)
     runs = last_runs_of_keys(session, names)
-    ticks = _next_ticks(session, sites)
-    rows = [
-        _row(
-            key,
-            now,
-            sites=sites.get(key.key, ()),
-            running=running.get(key.key),
-            told_stuck=key.key in running and running[key.key].id in stuck,
-            queued=queued.get(key.key, 0),
-            runs=runs.get(key.key, ()),
-            next_tick=ticks.get(key.key),
-        )
-        for key in keys
-    ]
-    if with_new:
-        known = set(names)
-        rows += [_unused(key, sites[key], ticks.get(key)) for key in sorted(sites) if key not in known][
-            : MAX_KEYS - len(rows)
-        ]
-    return rows
+    return [_row(key, world, queued=queued.get(key.key, 0), runs=runs.get(key.key, ())) for key in keys]
 
 
-def _row(
-    key: RateKey,
-    now: datetime,
-    *,
-    sites: tuple[str, ...],
-    running: JobRow | None,
-    told_stuck: bool,
-    queued: int,
-    runs: tuple[Run, ...],
-    next_tick: datetime | None,
-) -> RateKeyRow:
-    not_before = _not_before(key, now)
-    state = _state(key, running, now, told_stuck=told_stuck)
+def _row(key: RateKey, world: _World, *, queued: int, runs: tuple[Run, ...]) -> RateKeyRow:
+    not_before = _not_before(key, world.now)
+    state = _state(key, world)
+    next_tick = world.ticks.get(key.key)
     return RateKeyRow(
         key=key.key,
         state=state,
-        sites=sites,
-        running_job=running,
+        sites=world.sites.get(key.key, ()),
+        running_job=world.running.get(key.key),
         queued=queued,
-        next_start_at=_next_start(key, state, queued, next_tick, not_before, now),
+        next_start_at=_next_start(key, state, queued, next_tick, not_before, world.now),
         not_before=not_before,
         paused_by=key.paused_by if key.paused_at is not None else None,
         consecutive_blocks=key.consecutive_blocks,
@@ -212,12 +253,13 @@ def _unused(key: str, sites: tuple[str, ...], next_tick: datetime | None) -> Rat
     )
 
 
-def _state(key: RateKey, running: JobRow | None, now: datetime, *, told_stuck: bool) -> str:
+def _state(key: RateKey, world: _World) -> str:
+    """One of `KEY_STATES`; a key is stuck, too, when its lease had to be extended from outside."""
     if key.status == RateKeyStatus.LEASED:
-        return "stuck" if told_stuck or _is_stuck(key, running, now) else "running"
+        return "stuck" if key.extensions > 0 or key.key in world.stuck else "running"
     if key.paused_at is not None:
         return "paused"
-    if key.cooldown_until is not None and key.cooldown_until > now:
+    if key.cooldown_until is not None and key.cooldown_until > world.now:
         return "cooling_down"
     return "idle"
 
@@ -242,10 +284,8 @@ def _stuck_jobs(session: Session, running: Mapping[str, JobRow]) -> set[str]:
     }
 
 
-def _is_stuck(key: RateKey, running: JobRow | None, now: datetime) -> bool:
-    """Its lease had to be extended from outside, or its job was asked to stop long ago."""
-    asked = running.stop_requested_at if running is not None else None
-    return key.extensions > 0 or (asked is not None and asked < now - STUCK_AFTER)
+def _asked_long_ago(job: JobRow, now: datetime) -> bool:
+    return job.stop_requested_at is not None and job.stop_requested_at < now - STUCK_AFTER
 
 
 def _not_before(key: RateKey, now: datetime) -> NotBefore | None:

@@ -6,6 +6,7 @@ from flask import Blueprint, Response
 
 from webqueue import queries
 from webqueue.db import reading
+from webqueue.queries.rate_keys import busiest_rate_keys
 from webqueue.web import live
 
 pages = Blueprint("overview", __name__)
@@ -21,7 +22,7 @@ def index() -> Response:
     if (nothing := live.unchanged(version)) is not None:
         return nothing
     counts = queries.counts(session)
-    keys = queries.list_rate_keys(session, limit=KEYS_SHOWN)
+    keys = busiest_rate_keys(session, limit=KEYS_SHOWN)
     return live.page(
         "overview.html",
         version=version,

@@ -34,7 +34,7 @@ def index() -> Response:
         version=version,
         blocks=("keys",),
         section="rate_keys",
-        keys=queries.list_rate_keys(session, state=state),
+        page=queries.list_rate_keys(session, state=state, cursor=request.args.get("cursor")),
         state=state,
         url=url,
         resolved=resolved,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from flask import Blueprint, abort, flash, make_response, redirect, render_template, request, url_for
+from sqlalchemy import select
 from werkzeug.wrappers import Response as AnyResponse
 
-from webqueue import clock, config, queries
+from webqueue import clock, config
 from webqueue.access import Action
 from webqueue.config.specs import BUILT_CATCH_UPS, BUILT_OVERLAPS
 from webqueue.db import database, read_anew, reading
@@ -156,7 +157,7 @@ def _page(form: Form, *, code: str | None) -> str:
     form.shown = _names(fields)
     if isinstance(form.values.get("tags"), str):
         form.values["tags"] = ", ".join(form.values["tags"].splitlines())
-    sites = queries.list_sites(reading()).items
+    sites = reading().scalars(select(Site.code).order_by(Site.code)).all()
     return render_template(
         "target_form.html",
         section="targets",
@@ -164,7 +165,7 @@ def _page(form: Form, *, code: str | None) -> str:
         code=code,
         fields=fields,
         kinds=registry.kinds(),
-        sites=[("", "Choose a site"), *((site.code, site.code) for site in sites)],
+        sites=[("", "Choose a site"), *((site, site) for site in sites)],
         overlaps=[(name, OVERLAP_WORDS[name]) for name in BUILT_OVERLAPS],
         catch_ups=[(name, CATCH_UP_WORDS[name]) for name in BUILT_CATCH_UPS],
         presets=schedules.PRESETS,

@@ -35,7 +35,7 @@ def documents() -> None:
 
 @documents.command("list")
 @click.option("--target")
-@click.option("--job", help="Id of the job that stored them last.")
+@click.option("--job", help="Id of a job that stored a version of them, or found them last.")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, queries.MAX_LIMIT))
 @json_option
 def list_(target: str | None, job: str | None, limit: int, as_json: bool) -> None:

@@ -57,7 +57,10 @@ class DocumentVersion(Base):
     """One state of a document's text."""
 
     __tablename__ = "document_versions"
-    __table_args__ = (UniqueConstraint("document_id", "version"),)
+    __table_args__ = (
+        UniqueConstraint("document_id", "version"),
+        Index("ix_document_versions_job", "job_id", "document_id"),
+    )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     document_id: Mapped[int] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))

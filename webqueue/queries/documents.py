@@ -1,4 +1,4 @@
-"""What crawls stored. Listings never load a text."""
+"""What crawls stored. Listings load no text; `document_texts` reads those of a page for who wants them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import or_, select
+from sqlalchemy import CompoundSelect, or_, select, union
 from sqlalchemy.orm import Session, undefer
 
 from webqueue.errors import InvalidInputError, NotFoundError
@@ -61,7 +61,7 @@ class DocumentFilter:
     """Which documents a listing shows; None means any.
 
     Attributes:
-        job: id of the job that stored or confirmed it last.
+        job: id of a job that stored a version of it, the first one too, or was the last to find it.
         since: changed at or after.
         q: found in title or URL, whatever the case.
     """
@@ -87,7 +87,7 @@ def list_documents(
     if filters.target is not None:
         statement = statement.where(Document.target_code == filters.target)
     if filters.job is not None:
-        statement = statement.where(Document.last_job_id == filters.job)
+        statement = statement.where(Document.id.in_(_documents_of(filters.job)))
     if filters.since is not None:
         statement = statement.where(Document.changed_at >= filters.since)
     if filters.state is not None:
@@ -101,6 +101,14 @@ def list_documents(
         )
     rows, older, newer = newest_first(session, statement, Document.id, cursor=cursor, limit=limit)
     return Page(tuple(_row(row) for row in rows), older, newer)
+
+
+def _documents_of(job_id: str) -> CompoundSelect[int]:
+    """The documents of a job. A union, not an OR: each half goes through its own index on either database."""
+    return union(
+        select(Document.id).where(Document.last_job_id == job_id),
+        select(DocumentVersion.document_id).where(DocumentVersion.job_id == job_id),
+    )
 
 
 def get_document(session: Session, document_id: int, *, version: int | None = None) -> DocumentDetail:

@@ -17,7 +17,7 @@ from tests.helpers.admin import add_document, finished_job, running_job
 from tests.helpers.command_line import CommandLine, command_line
 from webqueue import access, clock, jobs
 from webqueue.database import Database
-from webqueue.models import Document, Job, RateKey, Role, Site, Target
+from webqueue.models import Document, Job, RateKey, Role, Site, StoredSetting, Target
 
 FILE = """\
 defaults:
@@ -83,6 +83,14 @@ class TestImportAndExport:
             "3 created, 0 changed, 0 unchanged (dry run: nothing was written)",
         ]
         assert (counted(database, Site), counted(database, Target)) == (0, 0)
+
+    def test_a_dry_run_waits_for_nobody_who_writes(
+        self, webqueue: CommandLine, file: Path, database: Database
+    ) -> None:
+        with database.transaction() as session:
+            session.add(StoredSetting(name="held", value=1, changed_at=clock.now(session), changed_by="x"))
+            session.flush()
+            assert webqueue.done("import", file, "--dry-run").lines[-1].startswith("3 created")
 
     def test_the_second_time_changes_nothing(self, configured: CommandLine, file: Path) -> None:
         assert configured.done("import", file).lines == ["0 created, 0 changed, 3 unchanged"]

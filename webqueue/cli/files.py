@@ -22,11 +22,16 @@ def import_(file: Path, dry_run: bool) -> None:
     text = _read(file)
     with opened() as (database, _settings):
         try:
-            report = database.run(
-                lambda session: config.import_file(
-                    session, text, by=person(), now=clock.now(session), dry_run=dry_run
+            with database.reading() as session:
+                prepared = config.prepare_import(session, text)
+                if dry_run:
+                    report = config.import_file(
+                        session, prepared, by=person(), now=clock.now(session), dry_run=True
+                    )
+            if not dry_run:
+                report = database.run(
+                    lambda session: config.import_file(session, prepared, by=person(), now=clock.now(session))
                 )
-            )
         except InvalidInputError as error:
             for problem in error.problems[:_SHOWN]:
                 click.echo(f"{file}: {problem}", err=True)

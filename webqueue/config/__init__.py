@@ -12,7 +12,7 @@ from webqueue.config.editing import (
     resume_target,
 )
 from webqueue.config.exporting import export_file
-from webqueue.config.importing import import_file
+from webqueue.config.importing import import_file, prepare_import
 from webqueue.config.masks import MASK, masked
 from webqueue.config.plan import parse_file
 from webqueue.config.report import Change, ImportReport, What
@@ -38,6 +38,7 @@ __all__ = [
     "masked",
     "parse_file",
     "pause_target",
+    "prepare_import",
     "put_site",
     "put_target",
     "resume_target",

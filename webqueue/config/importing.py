@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -11,8 +12,9 @@ from sqlalchemy.orm import Session
 from webqueue.config.plan import Stored, plan_file
 from webqueue.config.report import ImportReport
 from webqueue.config.rows import group_data, site_data, target_data
+from webqueue.config.specs import File
 from webqueue.config.store import Store
-from webqueue.config.yaml_text import read_yaml
+from webqueue.config.yaml_text import YamlDocument, read_yaml
 from webqueue.database import take_turn
 from webqueue.models import RateGroupRow, Site, Target
 
@@ -20,8 +22,35 @@ from webqueue.models import RateGroupRow, Site, Target
 TURN: Final = "configuration"
 
 
+@dataclass(frozen=True)
+class PreparedFile:
+    """A file that was read and checked against what is stored, before the transaction that writes.
+
+    A large file takes seconds; in the writing transaction of an SQLite database they would hold up every heartbeat.
+    """
+
+    document: YamlDocument
+    stored: Stored
+    file: File
+
+
+def prepare_import(session: Session, text: str) -> PreparedFile:
+    """Read and check a file, for `import_file`.
+
+    Args:
+        session: reads only.
+        text: the YAML.
+
+    Raises:
+        InvalidInputError: with every problem of the file, by line and field.
+    """
+    document = read_yaml(text)
+    stored = stored_objects(session)
+    return PreparedFile(document, stored, plan_file(document, stored))
+
+
 def import_file(
-    session: Session, text: str, *, by: str, now: datetime, dry_run: bool = False
+    session: Session, given: PreparedFile | str, *, by: str, now: datetime, dry_run: bool = False
 ) -> ImportReport:
     """Bring sites, targets and rate groups to what the file says; what it leaves out stays as it is.
 
@@ -31,7 +60,8 @@ def import_file(
 
     Args:
         session: a writing transaction; of a dry run, any.
-        text: the YAML.
+        given: the file, prepared; what has changed in the database since then is taken into account. The YAML of a
+            small one may be given instead, and is read here.
         by: who imports, for the audit log.
         now: when; changed schedules count from here.
         dry_run: only report.
@@ -40,10 +70,11 @@ def import_file(
         InvalidInputError: with every problem of the file, by line and field; nothing was written.
         ConflictError: the file moves a target with open jobs to another site.
     """
-    document = read_yaml(text)
+    prepared = prepare_import(session, given) if isinstance(given, str) else given
     if not dry_run:
         take_turn(session, TURN)
-    file = plan_file(document, stored_objects(session))
+    stored = stored_objects(session)
+    file = prepared.file if stored == prepared.stored else plan_file(prepared.document, stored)
     store = Store(session, by=by, now=now, dry_run=dry_run)
     changes = store.groups(file.rate_groups)
     changes += [store.site(spec) for spec in file.sites]

@@ -23,6 +23,7 @@ from webqueue.access.tokens import (
     token_role,
 )
 from webqueue.access.users import (
+    change_own_password,
     create_user,
     disable_user,
     enable_user,
@@ -46,6 +47,7 @@ __all__ = [
     "audit",
     "authenticate",
     "bearer_of",
+    "change_own_password",
     "create_user",
     "disable_user",
     "enable_user",

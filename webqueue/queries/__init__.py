@@ -6,6 +6,7 @@ Every function is bounded and runs on indexes; a page needs a fixed number of st
 from __future__ import annotations
 
 from webqueue.politeness.keys import resolve_url
+from webqueue.queries.audit import AuditRow, list_audit
 from webqueue.queries.changes import job_version, state_version
 from webqueue.queries.documents import (
     DocumentDetail,
@@ -82,6 +83,7 @@ __all__ = [
     "MAX_CHOSEN",
     "MAX_LIMIT",
     "REPEATABLE",
+    "AuditRow",
     "ChosenJob",
     "Counts",
     "DocumentDetail",
@@ -129,6 +131,7 @@ __all__ = [
     "key_events",
     "known_targets",
     "last_runs",
+    "list_audit",
     "list_documents",
     "list_jobs",
     "list_key_queue",

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from flask import Blueprint, Flask
 
 from webqueue.web import (
+    audit,
     auth,
     documents,
     errors,
@@ -14,6 +15,8 @@ from webqueue.web import (
     job_bulk,
     jobs,
     overview,
+    people,
+    rate_groups,
     rate_keys,
     security,
     settings,
@@ -34,5 +37,18 @@ def register(app: Flask, *, guarded_elsewhere: Iterable[Blueprint] = ()) -> None
     auth.init_app(app, open_blueprints=frozenset(blueprint.name for blueprint in guarded_elsewhere))
     formats.init_app(app)
     errors.init_app(app)
-    for module in (overview, targets, target_bulk, sites, jobs, job_bulk, rate_keys, documents, settings):
+    for module in (
+        overview,
+        targets,
+        target_bulk,
+        sites,
+        jobs,
+        job_bulk,
+        rate_keys,
+        documents,
+        settings,
+        people,
+        rate_groups,
+        audit,
+    ):
         app.register_blueprint(module.pages)

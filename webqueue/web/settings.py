@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from flask import Blueprint, Response, flash, redirect, request, url_for
-from flask_login import current_user
+from flask_login import current_user, login_user
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from webqueue import queries
+from webqueue import access, clock, queries
 from webqueue.access import Action
 from webqueue.db import database, reading
 from webqueue.errors import InvalidInputError
 from webqueue.models import User
 from webqueue.web import live
-from webqueue.web.auth import needs
+from webqueue.web.auth import SignedIn, needs
+from webqueue.web.forms import Form
 
 pages = Blueprint("settings", __name__)
 
@@ -26,7 +27,27 @@ def index() -> Response:
     version = queries.state_version(reading())
     if (nothing := live.unchanged(version)) is not None:
         return nothing
-    return live.page("settings.html", version=version, blocks=("health",), section="settings", themes=THEMES)
+    return _page(version, Form({}))
+
+
+@pages.post("/settings/password")
+@needs(Action.READ)
+def password() -> AnyResponse:
+    """Change one's own password: every session ends but this one."""
+    name, old, new = current_user.name, request.form.get("old", ""), request.form.get("password", "")
+    try:
+        user = database().run(
+            lambda s: SignedIn.of(access.change_own_password(s, name, old, new, now=clock.now(s)))
+        )
+    except InvalidInputError as error:
+        form = Form({}, shown={"old", "password"})
+        form.refuse(error)
+        response = _page(queries.state_version(reading()), form)
+        response.status_code = 422
+        return response
+    login_user(user)
+    flash("The password is changed. Your other sessions have ended.", "good")
+    return redirect(url_for("settings.index"), 303)
 
 
 @pages.post("/settings/theme")
@@ -44,3 +65,9 @@ def theme() -> AnyResponse:
     database().run(save)
     flash("The theme is changed.", "good")
     return redirect(url_for("settings.index"), 303)
+
+
+def _page(version: str, form: Form) -> Response:
+    return live.page(
+        "settings.html", version=version, blocks=("health",), section="settings", themes=THEMES, form=form
+    )

@@ -1,0 +1,204 @@
+"""Users, tokens, rate groups, the audit log and one's own password, by plain forms."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from flask import Flask
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from tests.helpers.admin import HOSTILE, PASSWORD, add_site, add_target
+from tests.helpers.browsing import Browser
+from webqueue import access, jobs
+from webqueue.app import create_app
+from webqueue.database import Database
+from webqueue.models import AuditEntry, Job, RateGroupRow, Token, User
+from webqueue.settings import Settings
+
+OTHER = "another battery staple"
+
+
+@pytest.fixture
+def engine_name() -> str:
+    """What the pages read and write is tested on both databases elsewhere."""
+    return "sqlite"
+
+
+@pytest.fixture
+def app(settings: Settings, database: Database) -> Flask:
+    made = create_app(settings, database)
+    made.testing = True
+    return made
+
+
+@pytest.fixture
+def browser(app: Flask, database: Database) -> Browser:
+    """An administrator, logged in."""
+    return Browser(app, database)
+
+
+def user(database: Database, name: str) -> User:
+    with database.reading() as session:
+        return session.scalars(select(User).where(User.name == name)).one()
+
+
+def log_in(app: Flask, database: Database, name: str, password: str) -> int:
+    nobody = Browser(app, database, None)
+    nobody.get("/login")
+    return nobody.post("/login", name=name, password=password).status_code
+
+
+def test_a_user_is_added_given_a_role_and_shut_out(app: Flask, browser: Browser, database: Database) -> None:
+    wrong = browser.post("/settings/users", name="bob", password="short", role="viewer")
+    assert wrong.status_code == 422
+    assert "needed are 8" in wrong.text
+    assert 'value="short"' not in wrong.text, "a password is not sent back"
+    assert browser.post("/settings/users", name="bob", password=OTHER, role="viewer").status_code == 303
+    again = browser.post("/settings/users", name="Bob", password=OTHER, role="viewer")
+    assert again.status_code == 422
+    assert "There is a user" in again.text
+    assert browser.post("/settings/users/bob/role", role="operator").status_code == 303
+    assert user(database, "bob").role == "operator"
+    assert log_in(app, database, "bob", OTHER) == 303
+    assert browser.post("/settings/users/bob/disable").status_code == 200
+    assert user(database, "bob").disabled_at is None, "it asks first"
+    assert browser.post("/settings/users/bob/disable", confirmed="yes").status_code == 303
+    assert log_in(app, database, "bob", OTHER) == 422
+    assert browser.post("/settings/users/bob/enable").status_code == 303
+    assert log_in(app, database, "bob", OTHER) == 303
+    assert "bob" in browser.get("/settings/users").text
+
+
+def test_the_last_administrator_stays_one(browser: Browser, database: Database) -> None:
+    for path, more in (("role", {"role": "viewer"}), ("disable", {"confirmed": "yes"})):
+        refused = browser.post(f"/settings/users/admin/{path}", **more)
+        assert refused.status_code == 409
+        assert "the last administrator" in refused.text
+    assert browser.post("/settings/users/nobody/enable").status_code == 404
+    assert user(database, "admin").role == "admin"
+
+
+def test_ones_own_password_takes_the_old_one_and_ends_the_other_sessions(
+    app: Flask, browser: Browser, database: Database
+) -> None:
+    elsewhere = Browser(app, database, None)
+    elsewhere.get("/login")
+    assert elsewhere.post("/login", name="admin", password=PASSWORD).status_code == 303
+    wrong = browser.post("/settings/password", old="not it", password=OTHER)
+    assert wrong.status_code == 422
+    assert "The old password is wrong." in wrong.text
+    assert browser.post("/settings/password", old=PASSWORD, password="short").status_code == 422
+    assert browser.post("/settings/password", old=PASSWORD, password=OTHER).status_code == 303
+    assert browser.get("/settings").status_code == 200
+    assert elsewhere.get("/settings").status_code == 303
+    assert log_in(app, database, "admin", OTHER) == 303
+
+
+def test_a_token_is_shown_once_and_works_until_it_is_revoked(
+    app: Flask, browser: Browser, database: Database
+) -> None:
+    assert browser.post("/settings/tokens", name="ci", role="viewer", days="soon").status_code == 422
+    made = browser.post("/settings/tokens", name="ci", role="viewer", days="30")
+    shown = re.search(r"<pre>(wq_[\w-]+)</pre>", made.text)
+    assert shown is not None
+    assert made.headers["Cache-Control"] == "no-store"
+    assert shown.group(1) not in browser.get("/settings/tokens").text
+    header = {"Authorization": f"Bearer {shown.group(1)}"}
+    assert app.test_client().get("/api/v1/status", headers=header).status_code == 200
+    with database.reading() as session:
+        token = session.scalars(select(Token)).one()
+        assert token.last_used_at is not None
+        assert token.expires_at is not None
+    assert browser.post("/settings/tokens", name="ci", role="viewer").status_code == 422
+    assert browser.post("/settings/tokens/ci/revoke").status_code == 200
+    assert browser.post("/settings/tokens/ci/revoke", confirmed="yes").status_code == 303
+    assert app.test_client().get("/api/v1/status", headers=header).status_code == 401
+
+
+def test_the_settings_of_administrators_are_theirs_alone(
+    app: Flask, browser: Browser, database: Database
+) -> None:
+    operator = Browser(app, database, "operator")
+    for path in ("/settings/users", "/settings/tokens", "/settings/audit"):
+        assert operator.get(path).status_code == 403
+        assert browser.get(path).status_code == 200
+        assert path not in operator.get("/settings").text
+    groups = operator.get("/settings/rate-groups")
+    assert groups.status_code == 200
+    assert "add-group" not in groups.text
+
+
+def test_the_audit_log_tells_who_changed_what_into_what(browser: Browser, database: Database) -> None:
+    def change(session: Session) -> None:
+        add_site(session, "example", "http://www.example.org/")
+        add_target(session, "news", "example", note=HOSTILE)
+
+    database.run(change)
+    browser.post("/bulk/targets/schedule", all="1", schedule="0 4 * * *", confirmed="yes")
+    page = browser.get("/settings/audit").text
+    entries = re.findall(r'<tr id="entry-\d+">(.*?)</tr>', page, re.DOTALL)
+    assert "<b>schedule</b>: – → 0 4 * * *" in entries[0]
+    assert ">admin<" in entries[0]
+    assert HOSTILE not in page
+    assert "&lt;img src=x" in page
+    only = browser.get("/settings/audit?kind=target&name=news").text
+    assert len(re.findall(r'<tr id="entry-', only)) == 2
+    assert "Nothing fits" in browser.get("/settings/audit?kind=token").text
+
+
+def test_the_audit_log_is_paged(browser: Browser, database: Database) -> None:
+    def many(session: Session) -> None:
+        for number in range(120):
+            access.audit(session, by="test", action="changed", kind="setting", name=f"s{number}")
+
+    database.run(many)
+    seen: list[str] = []
+    path = "/settings/audit?kind=setting"
+    while True:
+        page = browser.get(path).text
+        seen += re.findall(r"setting (s\d+)", page)
+        older = re.search(r'id="older" href="([^"]+)"', page)
+        if older is None:
+            break
+        path = older.group(1).replace("&amp;", "&")
+    assert seen == [f"s{number}" for number in reversed(range(120))]
+
+
+def test_a_rate_group_tells_what_it_does_and_takes_queued_jobs_along(
+    browser: Browser, database: Database
+) -> None:
+    def start(session: Session) -> None:
+        for code in ("one", "two"):
+            add_site(session, code, f"http://{code}.example.org/", adapter="list")
+            add_target(session, f"{code}_news", code)
+            jobs.submit(session, f"{code}_news", by="ann")
+
+    database.run(start)
+    group = {"key": "shared", "adapter": "list", "host_suffix": "example.org", "cooldown_factor": "1"}
+    wrong = browser.post("/settings/rate-groups", **{**group, "cooldown_factor": "many"})
+    assert wrong.status_code == 422
+    assert "is not a number" in wrong.text
+    asked = browser.post("/settings/rate-groups", **group)
+    assert "2 sites get another rate key: one from one.example.org to shared" in asked.text
+    assert "Queued jobs that move along: 2." in asked.text
+    assert keys_of_jobs(database) == {"one.example.org", "two.example.org"}
+    assert browser.post("/settings/rate-groups", **group, confirmed="yes").status_code == 303
+    assert keys_of_jobs(database) == {"shared"}
+    with database.reading() as session:
+        row = session.scalars(select(RateGroupRow).where(RateGroupRow.key == "shared")).one()
+        assert (row.grow_interval, row.cooldown_factor) == (False, 1.0)
+    path = f"/settings/rate-groups/{row.id}/delete"
+    assert "one from shared to one.example.org" in browser.post(path).text
+    assert browser.post(path, confirmed="yes").status_code == 303
+    assert keys_of_jobs(database) == {"one.example.org", "two.example.org"}
+    assert browser.post(path, confirmed="yes").status_code == 404
+    with database.reading() as session:
+        told = session.scalars(select(AuditEntry.action).where(AuditEntry.object_kind == "rate_group"))
+        assert list(told)[-2:] == ["created", "deleted"]
+
+
+def keys_of_jobs(database: Database) -> set[str]:
+    with database.reading() as session:
+        return set(session.scalars(select(Job.rate_key)))

@@ -1,0 +1,64 @@
+"""The audit log: who changed what, from what, into what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from webqueue.models import AuditEntry
+from webqueue.queries.paging import Page, newest_first
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """One change; of a changed object `before` and `after` have only what changed, secrets masked."""
+
+    id: int
+    at: datetime
+    by: str
+    action: str
+    kind: str
+    name: str
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+    @property
+    def fields(self) -> list[tuple[str, Any, Any]]:
+        """Each field that is told, with its value before and after; None where there was, or is, none."""
+        before, after = self.before or {}, self.after or {}
+        return [(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])]
+
+
+def list_audit(
+    session: Session,
+    *,
+    kind: str | None = None,
+    name: str | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> Page[AuditRow]:
+    """Changes, newest first.
+
+    Args:
+        kind: only of objects of this kind (`target`, `user`, ...).
+        name: only of the object of this name; needs `kind`, by whose index it is found.
+
+    Raises:
+        InvalidInputError: `cursor` or `limit`.
+    """
+    statement = select(AuditEntry)
+    if kind is not None:
+        statement = statement.where(AuditEntry.object_kind == kind)
+        if name is not None:
+            statement = statement.where(AuditEntry.object_name == name)
+    rows, older, newer = newest_first(session, statement, AuditEntry.id, cursor=cursor, limit=limit)
+    items = tuple(
+        AuditRow(row.id, row.at, row.by, row.action, row.object_kind, row.object_name, row.before, row.after)
+        for row in rows
+    )
+    return Page(items, older, newer)

@@ -1,0 +1,46 @@
+"""The audit log: who changed what."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from flask import Blueprint, render_template, request, url_for
+
+from webqueue import queries
+from webqueue.access import Action
+from webqueue.db import reading
+from webqueue.web.auth import needs
+
+pages = Blueprint("audit", __name__)
+
+KINDS: Final = ("site", "target", "rate_group", "user", "token", "rate_key", "job", "setting")
+LONGEST: Final = 300
+
+
+@pages.get("/settings/audit")
+@needs(Action.AUDIT)
+def index() -> str:
+    """Changes, newest first, of everything or of one object."""
+    chosen = {name: value for name in ("kind", "name") if (value := request.args.get(name, "").strip()[:300])}
+    page = queries.list_audit(
+        reading(),
+        kind=chosen.get("kind"),
+        name=chosen.get("name") if "kind" in chosen else None,
+        cursor=request.args.get("cursor"),
+    )
+
+    def url(**more: Any) -> str:
+        return url_for("audit.index", **{**chosen, **more})
+
+    return render_template(
+        "audit.html", section="settings", page=page, chosen=chosen, kinds=KINDS, url=url, told=told
+    )
+
+
+def told(value: Any) -> str:
+    """A value before or after a change, on one line and not too long."""
+    if value is None:
+        return "–"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

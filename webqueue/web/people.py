@@ -1,0 +1,183 @@
+"""Users and tokens: who may do what, changed by administrators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final
+
+from flask import Blueprint, make_response, render_template, request, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response as AnyResponse
+
+from webqueue import access, clock
+from webqueue.access import Action, Role
+from webqueue.db import database, read_anew, reading
+from webqueue.errors import ConflictError, InvalidInputError
+from webqueue.web import answers, confirm
+from webqueue.web.auth import needs, user_name
+from webqueue.web.forms import Form
+from webqueue.web.jobs import acted
+
+pages = Blueprint("people", __name__)
+
+ROLES: Final = tuple((role.value, role.value) for role in Role)
+MOST_DAYS: Final = 3650
+
+
+@pages.get("/settings/users")
+@needs(Action.USERS)
+def users() -> AnyResponse:
+    """Every user, and the form that adds one."""
+    return _users_page(Form({"role": Role.VIEWER.value}))
+
+
+@pages.post("/settings/users")
+@needs(Action.USERS)
+def add_user() -> AnyResponse:
+    """Make a user."""
+    sent, by = request.form, user_name()
+    name, password, role = (sent.get(field, "") for field in ("name", "password", "role"))
+    # A password is never sent back to the browser.
+    form = Form({"name": name, "role": role}, shown={"name", "password", "role"})
+    try:
+        database().run(
+            lambda s: _nothing(access.create_user(s, name, password, role, by=by, now=clock.now(s)))
+        )
+    except InvalidInputError as error:
+        form.refuse(error)
+        return _users_page(form, 422)
+    except ConflictError as error:
+        form.errors["name"] = [str(error)]
+        return _users_page(form, 422)
+    read_anew()
+    return answers.done(f"{name} can log in now.", url_for("people.users"))
+
+
+@pages.post("/settings/users/<name>/role")
+@needs(Action.USERS)
+def set_role(name: str) -> AnyResponse:
+    """Give a user another role."""
+    role = request.form.get("role", "")
+    return _on_user(name, access.set_role, f"{name} is {role} now.", role)
+
+
+@pages.post("/settings/users/<name>/password")
+@needs(Action.USERS)
+def set_password(name: str) -> AnyResponse:
+    """Give a user another password; their sessions end."""
+    password = request.form.get("password", "")
+    try:
+        return _on_user(
+            name, access.set_password, f"{name} has another password; their sessions ended.", password
+        )
+    except InvalidInputError as error:
+        return answers.refused(error.problems[0].message, url_for("people.users"))
+
+
+@pages.post("/settings/users/<name>/disable")
+@needs(Action.USERS)
+def disable(name: str) -> AnyResponse:
+    """Shut a user out, after asking."""
+    if not confirm.given():
+        question = f"{name} is logged out at once, and cannot log in. What {name} did stays in the audit log."
+        return confirm.ask(question, "Disable user", url_for("people.users"))
+    return _on_user(name, access.disable_user, f"{name} is shut out.")
+
+
+@pages.post("/settings/users/<name>/enable")
+@needs(Action.USERS)
+def enable(name: str) -> AnyResponse:
+    """Let a user in again."""
+    return _on_user(name, access.enable_user, f"{name} can log in again.")
+
+
+@pages.get("/settings/tokens")
+@needs(Action.TOKENS)
+def tokens() -> AnyResponse:
+    """Every token, and the form that makes one."""
+    return _tokens_page(Form({"role": Role.VIEWER.value, "days": "365"}))
+
+
+@pages.post("/settings/tokens")
+@needs(Action.TOKENS)
+def add_token() -> AnyResponse:
+    """Make a token, and show it this once: only its hash is kept."""
+    sent, by = request.form, user_name()
+    name, role = sent.get("name", "").strip(), sent.get("role", "")
+    form = Form({"name": name, "role": role, "days": sent.get("days", "")}, shown={"name", "role", "days"})
+    try:
+        days = _days(sent.get("days", "").strip())
+
+        def make(session: Session) -> str:
+            now = clock.now(session)
+            expires = None if days is None else now + timedelta(days=days)
+            return access.add_token(session, name, role, expires, by=by, now=now)
+
+        plaintext = database().run(make)
+    except InvalidInputError as error:
+        form.refuse(error)
+        return _tokens_page(form, 422)
+    except ConflictError as error:
+        form.errors["name"] = [str(error)]
+        return _tokens_page(form, 422)
+    read_anew()
+    return _tokens_page(Form({"role": role, "days": "365"}), made=(name, plaintext))
+
+
+@pages.post("/settings/tokens/<name>/revoke")
+@needs(Action.TOKENS)
+def revoke(name: str) -> AnyResponse:
+    """End a token, after asking."""
+    back = url_for("people.tokens")
+    if not confirm.given():
+        question = f"Whoever uses the token {name} is refused from now on. It cannot be taken back."
+        return confirm.ask(question, "Revoke token", back)
+    by = user_name()
+    return acted(
+        back,
+        lambda: database().run(lambda s: access.revoke_token(s, name, by=by, now=clock.now(s))),
+        lambda _: f"The token {name} is revoked.",
+    )
+
+
+def _on_user(name: str, change: Callable[..., Any], told: str, *more: str) -> AnyResponse:
+    by = user_name()
+    return acted(
+        url_for("people.users"),
+        lambda: database().run(lambda s: _nothing(change(s, name, *more, by=by, now=clock.now(s)))),
+        lambda _: told,
+    )
+
+
+def _nothing(_changed: Any) -> None:
+    """A row must not leave the transaction that it belongs to."""
+
+
+def _days(text: str) -> int | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_DAYS):
+        raise InvalidInputError.of("days", f"{text[:20]!r} is no number of days between 1 and {MOST_DAYS}.")
+    return int(text)
+
+
+def _users_page(form: Form, status: int = 200) -> AnyResponse:
+    page = render_template(
+        "users.html", section="settings", form=form, users=access.list_users(reading()), roles=ROLES
+    )
+    return make_response(page, status)
+
+
+def _tokens_page(form: Form, status: int = 200, made: tuple[str, str] | None = None) -> AnyResponse:
+    session = reading()
+    page = render_template(
+        "tokens.html",
+        section="settings",
+        form=form,
+        tokens=access.list_tokens(session),
+        now=clock.now(session),
+        roles=ROLES,
+        made=made,
+    )
+    return make_response(page, status)

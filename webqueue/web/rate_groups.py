@@ -1,0 +1,108 @@
+"""Rate groups: which hosts behind one firewall share a rate key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flask import Blueprint, make_response, render_template, request, url_for
+from sqlalchemy import select
+from werkzeug.wrappers import Response as AnyResponse
+
+from webqueue import clock
+from webqueue.access import Action
+from webqueue.config import groups
+from webqueue.config.specs import BUILT_ADAPTERS
+from webqueue.db import database, reading
+from webqueue.errors import InvalidInputError
+from webqueue.models import RateGroupRow
+from webqueue.web import confirm
+from webqueue.web.auth import needs, user_name
+from webqueue.web.forms import Form, Reader
+from webqueue.web.jobs import acted
+
+pages = Blueprint("rate_groups", __name__)
+
+FIELDS = ("key", "adapter", "host_suffix", "grow_interval", "cooldown_factor")
+MOVES_SHOWN = 10
+
+
+@pages.get("/settings/rate-groups")
+@needs(Action.READ)
+def index() -> AnyResponse:
+    """The groups in their order, and the form that adds one."""
+    return _page(Form({"cooldown_factor": "2", "grow_interval": True}))
+
+
+@pages.post("/settings/rate-groups")
+@needs(Action.CONFIGURE)
+def add() -> AnyResponse:
+    """Add a group, or replace the one of the same adapter and hosts, after telling which sites change their key."""
+    form = Form.sent(request.form)
+    form.shown = set(FIELDS)
+    try:
+        data = _data(form.values)
+        moves = groups.moves_by_group(reading(), data)
+    except InvalidInputError as error:
+        form.refuse(error)
+        return _page(form, 422)
+    if not confirm.given():
+        question = (
+            f"Sites with the adapter {data['adapter']} at or below {data['host_suffix']} share {data['key']}."
+        )
+        return confirm.ask(f"{question} {_told(moves)}", "Save rate group", url_for("rate_groups.index"))
+    by = user_name()
+    return acted(
+        url_for("rate_groups.index"),
+        lambda: database().run(lambda s: groups.put_group(s, data, by=by, now=clock.now(s))),
+        lambda _: f"The rate group of {data['key']} is saved.",
+    )
+
+
+@pages.post("/settings/rate-groups/<int:number>/delete")
+@needs(Action.CONFIGURE)
+def delete(number: int) -> AnyResponse:
+    """Delete a group, after telling which sites change their key."""
+    back = url_for("rate_groups.index")
+    if not confirm.given():
+        return confirm.ask(_told(groups.moves_without_group(reading(), number)), "Delete rate group", back)
+    by = user_name()
+    return acted(
+        back,
+        lambda: database().run(lambda s: groups.delete_group(s, number, by=by, now=clock.now(s))),
+        lambda _: "The rate group is deleted.",
+    )
+
+
+def _data(values: Mapping[str, Any]) -> dict[str, Any]:
+    reader = Reader(values)
+    factor = reader.number("cooldown_factor")
+    reader.raise_problems()
+    return {
+        "key": reader.text("key"),
+        "adapter": reader.text("adapter"),
+        "host_suffix": reader.text("host_suffix"),
+        "grow_interval": reader.checked("grow_interval"),
+        "cooldown_factor": 2 if factor is None else factor,
+    }
+
+
+def _told(moves: Sequence[groups.KeyMove]) -> str:
+    """What a change of the groups does to sites and their queued jobs."""
+    if not moves:
+        return "No site gets another rate key by it."
+    shown = "; ".join(f"{move.site} from {move.old} to {move.new}" for move in moves[:MOVES_SHOWN])
+    more = f"; and {len(moves) - MOVES_SHOWN} more" if len(moves) > MOVES_SHOWN else ""
+    queued = sum(move.queued for move in moves)
+    sites = "1 site gets" if len(moves) == 1 else f"{len(moves)} sites get"
+    return (
+        f"{sites} another rate key: {shown}{more}. "
+        f"Queued jobs that move along: {queued:,}. Running ones keep their key."
+    )
+
+
+def _page(form: Form, status: int = 200) -> AnyResponse:
+    rows = reading().scalars(select(RateGroupRow).order_by(RateGroupRow.position, RateGroupRow.id)).all()
+    adapters = [(name, name) for name in BUILT_ADAPTERS]
+    page = render_template("rate_groups.html", section="settings", form=form, groups=rows, adapters=adapters)
+    return make_response(page, status)

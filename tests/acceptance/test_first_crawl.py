@@ -45,7 +45,7 @@ def test_five_hundred_pages_are_stored_as_their_files_have_them(
         file_of([site_yaml("manual", server.url)], [target_yaml("manual", "manual", params)])
     )
     served = installation.serve()
-    job = installation.wait_for_end(served.run("manual"), timeout=120)
+    job = installation.wait_for_end(served.run("manual"), timeout=240)
 
     assert (job.status, job.attention, job.attempt_count, job.error_msg) == ("done", None, 0, None)
     assert job.result is not None

@@ -267,6 +267,25 @@ def test_a_handler_that_does_not_stop_is_handed_back_last_and_writes_nothing(
         assert session.scalars(select(Document)).all() == []
 
 
+def test_a_database_that_does_not_answer_keeps_no_process_from_ending(
+    world: World, settings: Settings, open_database: Callable[[], Database]
+) -> None:
+    """Somebody holds the lock of SQLite, or the job's row; what cannot be handed back is freed as a dead worker's."""
+    gate = Gate(stubborn=True)
+    with pool_of(world.database, settings, gate) as pool:
+        world.submit("news")
+        wait(gate.waiting)
+        other = open_database()
+        with other.transaction() as session:
+            jobs.pause_key(session, "www.example.org", by="anna")
+            session.flush()
+            began = time.monotonic()
+            assert pool.stop(0.2) is False
+            # A writer waits for a minute here.
+            assert time.monotonic() - began < 50
+        gate.open.set()
+
+
 def test_a_lost_lease_stops_the_handler_and_nothing_is_written(world: World, settings: Settings) -> None:
     """Another process believed this one dead, and freed what it held."""
     gate = Gate()

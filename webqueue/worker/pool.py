@@ -28,6 +28,8 @@ log = logs.get(__name__)
 # The part of the grace after which requests in flight are cut off.
 _PATIENCE: Final = 0.6
 _JOIN_SEC: Final = 2.0
+# How long the jobs of unstopped handlers may take to be handed back, all together.
+_HAND_BACK_SEC: Final = 5.0
 
 
 class WorkerPool:
@@ -175,9 +177,23 @@ class WorkerPool:
         self._database.run(lambda session: jobs.hand_back(session, lease, stopped=True))
 
     def _give_up(self, left: list[Run]) -> None:
-        """Hand back the jobs of handlers that go on; their threads write nothing any more, the lease is gone."""
-        if left:
-            self._gone.set()
+        """Hand back the jobs of handlers that go on; their threads write nothing any more, the lease is gone.
+
+        A database that is away, or locked by somebody, must not keep the process from ending: what cannot be handed
+        back in time is freed as a dead worker's.
+        """
+        if not left:
+            return
+        self._gone.set()
+        writing = threading.Thread(
+            target=self._hand_back_all, args=(left,), name="last hand-backs", daemon=True
+        )
+        writing.start()
+        writing.join(_HAND_BACK_SEC)
+        if writing.is_alive():
+            log.error("the database does not answer; the process ends without it", worker=self.worker_id)
+
+    def _hand_back_all(self, left: list[Run]) -> None:
         for run in left:
             facts = {"job": run.lease.job_id, "rate_key": run.lease.rate_key, "worker": self.worker_id}
             log.error("handler did not stop in time; its job is handed back", **facts)
@@ -193,8 +209,9 @@ class WorkerPool:
         loops = [*self._helpers, self._heartbeat.loop]
         for loop in loops:
             loop.stop()
+        ends_at = time.monotonic() + _JOIN_SEC
         for loop in loops:
-            loop.join(_JOIN_SEC)
+            loop.join(max(0.0, ends_at - time.monotonic()))
         try:
             self._heartbeat.leave()
         except Exception:

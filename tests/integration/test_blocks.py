@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from tests.conftest import Serve
 from tests.helpers.fetching import Scripted
@@ -19,7 +20,7 @@ from webqueue import clock, jobs, queries
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError
 from webqueue.handlers.protocol import Context, Request
-from webqueue.models import AuditEntry, KeyEvent, StoredSetting
+from webqueue.models import AuditEntry, KeyEvent, RateGroupRow, StoredSetting
 from webqueue.outcomes import Blocked, Done
 from webqueue.politeness.challenges import (
     SETTING,
@@ -93,6 +94,30 @@ def test_a_charged_key_that_nobody_has_seen_is_made(world: World, now: Clock) ->
     world.finish(world.claim_one(), Blocked("HTTP 429", rate_key="captcha.example.net"))
 
     assert world.key("captcha.example.net").cooldown_until == now.now + timedelta(seconds=600)
+
+
+@pytest.mark.parametrize(("own", "charged"), [(1.0, 3.0), (3.0, 1.0)])
+def test_a_charged_key_grows_its_cooldown_by_the_factor_of_its_own_group(
+    world: World, now: Clock, own: float, charged: float
+) -> None:
+    def groups(session: Session) -> None:
+        for position, (host, factor) in enumerate([("www.example.org", own), (OTHER, charged)], 10):
+            session.add(
+                RateGroupRow(
+                    position=position, key=host, adapter="list", host_suffix=host, cooldown_factor=factor
+                )
+            )
+
+    world.database.run(groups)
+    for _block in range(3):
+        world.submit("news")
+        world.finish(world.claim_one(), Blocked("HTTP 429", rate_key=OTHER))
+        now.advance(7200)
+        world.cancel(next(job.id for job in world.jobs() if job.status == "queued"))
+
+    blocked_at = now.now - timedelta(seconds=7200)
+    assert world.key().cooldown_until == blocked_at + timedelta(seconds=600 * own)
+    assert world.key(OTHER).cooldown_until == blocked_at + timedelta(seconds=600 * charged)
 
 
 def test_the_jobs_own_key_is_charged_once(world: World, now: Clock) -> None:

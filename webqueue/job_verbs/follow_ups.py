@@ -15,7 +15,13 @@ from webqueue.job_verbs.types import Policy
 from webqueue.models import Job, JobSource, JobStatus, RateKey, Site, Target
 from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, OutOfHours, OutOfTime
 from webqueue.politeness.cooldown import cooldown_seconds, result_has_host_cooldown
-from webqueue.politeness.keys import rate_groups, reaction_of_group, shared_politeness, site_key
+from webqueue.politeness.keys import (
+    cooldown_factor_of_key,
+    rate_groups,
+    reaction_of_group,
+    shared_politeness,
+    site_key,
+)
 from webqueue.politeness.reactions import cool_down, grow_interval, note_clean_run
 
 _LONGEST_RETRY_WAIT: Final = timedelta(days=30)
@@ -50,7 +56,10 @@ class Closing:
 
 
 def close(session: Session, closing: Closing, ending: Ending) -> Closing:
-    """Decide what `ending` makes of the job; the key reacts to a block even when a stop wins."""
+    """Decide what `ending` makes of the job; the key reacts to a block even when a stop wins.
+
+    What a stopped job is, is decided here alone (P8): cancelled, and neither failed nor worth a look.
+    """
     match ending:
         case Done():
             decided = _done(session, closing, ending)
@@ -65,7 +74,7 @@ def close(session: Session, closing: Closing, ending: Ending) -> Closing:
         case Cancelled():
             decided = replace(closing, status=JobStatus.CANCELLED, result=ending.result)
     if closing.job.stop_requested:
-        return replace(decided, status=JobStatus.CANCELLED, attention=None)
+        return replace(decided, status=JobStatus.CANCELLED, error_msg=None, attention=None)
     return decided
 
 
@@ -186,8 +195,6 @@ def _advanced(job: Job) -> bool:
 def _out_of_time(session: Session, closing: Closing, ending: OutOfTime) -> Closing:
     job = closing.job
     limit = f"time limit of {ending.max_runtime_sec} s"
-    if closing.job.stop_requested:
-        return replace(closing, status=JobStatus.CANCELLED, result=dict(ending.result))
     if not _advanced(job) or not closing.may_be_followed:
         error = (
             f"stopped at its {limit} without completing a page; raise max_runtime_sec, or look why it is slow"
@@ -231,7 +238,10 @@ def _cool_down_key(
 ) -> int:
     groups = rate_groups(session)
     key.consecutive_blocks += 1
-    factor, _grows = reaction_of_group(closing.site, groups)
+    if key is closing.key:
+        factor, _grows = reaction_of_group(closing.site, groups)
+    else:
+        factor = cooldown_factor_of_key(key.key, groups)
     shared = shared_politeness(session, key.key, groups).cooldown_sec
     seconds = cooldown_seconds(
         base_sec=closing.policy.host_cooldown_delay_sec if shared is None else shared,

@@ -74,6 +74,11 @@ def shared_politeness(session: Session, key: str, groups: Sequence[RateGroup]) -
     )
 
 
+def cooldown_factor_of_key(name: str, groups: Sequence[RateGroup]) -> Decimal:
+    """The cooldown factor of a key that was met on the way, not through one of its sites: its group's."""
+    return next((group.cooldown_factor for group in groups if group.key == name), DEFAULT_COOLDOWN_FACTOR)
+
+
 def reaction_of_group(site: Site, groups: Sequence[RateGroup]) -> tuple[Decimal, bool]:
     """The cooldown factor, and whether intervals grow, for a site: its group's, else the defaults."""
     group = group_of(site.host, site.adapter, groups)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
+from sqlalchemy import update
 
 from tests.helpers.pools import pool_of
 from tests.helpers.waiting import wait_until
@@ -15,6 +16,7 @@ from tests.helpers.world import Clock, World, assert_settled
 from webqueue import clock, config, jobs, queries
 from webqueue.database import Database
 from webqueue.handlers.protocol import Context
+from webqueue.models import Site
 from webqueue.outcomes import Blocked, Cancelled, Done, Failed, Outcome, OutOfHours
 from webqueue.queries.waiting import Waiting
 from webqueue.settings import Settings
@@ -126,6 +128,29 @@ def test_the_order_is_kept_and_the_front_stays_the_front(world: World, now: Cloc
     assert order == [ids[3], ids[2], ids[0], ids[1], late]
 
 
+@pytest.mark.parametrize("lifted", [True, False])
+def test_the_front_stays_the_front_when_the_hours_are_lifted(world: World, now: Clock, lifted: bool) -> None:
+    """Also when it was moved long after the others were queued, and when it was the first of those put off."""
+    first = world.submit("news").id
+    now.advance(60)
+    last = world.submit("more").id
+    now.advance(60)
+    world.database.run(partial(jobs.move_to_front, job_id=last, by="anna"))
+    assert world.job(last).due_before_hours is None
+    settled(world)
+    assert world.claim() == []
+    now.advance(60)
+    if lifted:
+        put_site(world, now, allowed_hours=None)
+    else:
+        now.now = OPENS
+    settled(world)
+    claimed = world.claim_one()
+    assert claimed.lease.job_id == last
+    world.finish(claimed)
+    assert world.claim_one().lease.job_id == first
+
+
 def test_a_retry_that_falls_into_closed_hours_waits_for_the_opening(world: World, now: Clock) -> None:
     now.now = CLOSES - timedelta(seconds=60)
     world.submit("news")
@@ -188,6 +213,35 @@ def test_hours_that_are_set_while_jobs_wait(world: World, now: Clock) -> None:
     assert world.claim() == []
     assert world.job(job_id).due_at == OPENS
     settled(world)
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        ({"allowed_hours": "at night"}, "'at night' are no hours"),
+        ({"timezone": "Nowhere/At_all"}, "no time zone 'Nowhere/At_all'"),
+    ],
+)
+def test_a_site_whose_hours_cannot_be_read_is_not_visited(
+    world: World, now: Clock, broken: dict[str, str], told: str
+) -> None:
+    """Written by something else than webqueue, which checks them: a limit was meant, so nothing is started."""
+    now.now = OPENS
+    world.database.run(lambda session: session.execute(update(Site).values(broken)))
+    job_id = world.submit("news").id
+    for _look in range(3):
+        assert world.claim() == []
+        settled(world)
+        now.advance(601)
+    assert world.job(job_id).status == "queued"
+    found = waiting(world, job_id)
+    assert found.reason == "closed"
+    assert told in found.message
+    assert "until they are corrected" in found.message
+    assert found.earliest_start is None
+
+    put_site(world, now, allowed_hours=NIGHT)
+    assert world.claim_one().lease.job_id == job_id
 
 
 @pytest.mark.parametrize("completed", [0, 3])

@@ -120,5 +120,9 @@ def test_every_minute_agrees(zone: str, opens: int, length: int, start: datetime
 
 def test_stored_hours() -> None:
     assert hours_of(None, "UTC") is None
-    assert hours_of("nonsense", "UTC") is None
+    for wrong in (hours_of("nonsense", "UTC"), hours_of("20:00-06:00", "Nowhere/At_all")):
+        assert wrong is not None
+        at = datetime(2026, 3, 1, 21, 0, tzinfo=UTC)
+        assert not wrong.is_open(at)
+        assert wrong.next_opening(at) > at
     assert str(hours_of("20:00-06:00", "UTC")) == "20:00-06:00"

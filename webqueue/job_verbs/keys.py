@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -14,10 +13,9 @@ from webqueue.errors import NotFoundError
 from webqueue.job_verbs.settling import lock_key, settle
 from webqueue.jobs_sql.heads import QUEUED
 from webqueue.models import Job, Site, StoredSetting
+from webqueue.models.base import PAUSED_ALL
 from webqueue.politeness.keys import rate_groups, site_key
 from webqueue.politeness.reactions import note_event
-
-_PAUSED_ALL: Final = "paused_all"
 
 
 def pause_key(session: Session, key: str, *, by: str, note: str = "") -> None:
@@ -75,12 +73,12 @@ def lift_cooldown(session: Session, key: str, *, by: str) -> None:
 
 def share_pause(session: Session) -> None:
     """Let `pause_all` wait for this transaction, so that nothing starts after it was answered."""
-    share_turn(session, _PAUSED_ALL)
+    share_turn(session, PAUSED_ALL)
 
 
 def paused_all(session: Session) -> bool:
     """Whether the one stored flag is set under which nothing is claimed."""
-    return bool(session.scalar(select(StoredSetting.value).where(StoredSetting.name == _PAUSED_ALL)))
+    return bool(session.scalar(select(StoredSetting.value).where(StoredSetting.name == PAUSED_ALL)))
 
 
 def pause_all(session: Session, *, by: str) -> None:
@@ -132,10 +130,10 @@ def rekey_sites(session: Session, site_codes: Iterable[str]) -> None:
 
 
 def _set_paused_all(session: Session, *, paused: bool, by: str) -> None:
-    take_turn(session, _PAUSED_ALL)
+    take_turn(session, PAUSED_ALL)
     now = clock.now(session)
-    row = session.get(StoredSetting, _PAUSED_ALL)
+    row = session.get(StoredSetting, PAUSED_ALL)
     if row is None:
-        session.add(StoredSetting(name=_PAUSED_ALL, value=paused, changed_at=now, changed_by=by))
+        session.add(StoredSetting(name=PAUSED_ALL, value=paused, changed_at=now, changed_by=by))
     elif row.value != paused:
         row.value, row.changed_at, row.changed_by = paused, now, by

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Final
 
-from sqlalchemy import update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from webqueue import clock, jobs_sql
@@ -16,6 +17,8 @@ from webqueue.job_verbs.submitting import find_job
 from webqueue.job_verbs.types import Life
 from webqueue.jobs_sql.heads import QUEUED
 from webqueue.models import Job, JobLog, JobStatus, RateKey
+
+_JUST_BEFORE: Final = timedelta(microseconds=1)
 
 
 def _nothing_known(_worker_id: str) -> Life:
@@ -73,16 +76,22 @@ def move_to_front(session: Session, job_id: str, *, by: str) -> None:
         raise ConflictError(f"Job #{job.seq} is {job.status}: only a queued job can be moved to the front.")
     now = clock.now(session)
     head = jobs_sql.head(session, key.key)
-    if head is None or head.seq == job.seq:
-        due = min(now, job.due_at)
-    else:
-        due = min(now, head.due_at - timedelta(microseconds=1))
-    _update_queued(
-        session, job, {"due_at": due, "retry_at": due, "moved_to_front_at": now, "modified_at": now}
-    )
+    due = min(now, job.due_at if head is None or head.seq == job.seq else head.due_at - _JUST_BEFORE)
+    put_off = _first_put_off(session, job)
+    if put_off is not None:
+        due = min(due, put_off - _JUST_BEFORE)
+    moved = {"due_at": due, "retry_at": due, "due_before_hours": None}
+    _update_queued(session, job, {**moved, "moved_to_front_at": now, "modified_at": now})
     session.add(JobLog(job_seq=job.seq, at=now, level="info", message=f"moved to the front by {by}"))
     key.modified_at = now  # pages look whether a key has changed, and a leased one would not show it
     settle(session, key, now)
+
+
+def _first_put_off(session: Session, job: Job) -> datetime | None:
+    """When the first of the other jobs that opening hours have put off is due, should the hours be lifted."""
+    return session.scalar(
+        select(func.min(Job.due_before_hours)).where(Job.rate_key == job.rate_key, QUEUED, Job.seq != job.seq)
+    )
 
 
 def _lock_job(session: Session, job_id: str) -> tuple[Job, RateKey]:

@@ -29,8 +29,12 @@ class Base(DeclarativeBase):
     type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: UTCDateTime}
 
 
+# The name of the one stored flag under which nothing is claimed.
+PAUSED_ALL = "paused_all"
+
+
 class StoredSetting(Base):
-    """A setting or flag that every process reads: `paused_all`, `session_secret`, ..."""
+    """A setting or flag that every process reads: `PAUSED_ALL`, `session_secret`, ..."""
 
     __tablename__ = "settings"
 

@@ -16,6 +16,7 @@ _FORM: Final = re.compile(r"(\d{1,2}):(\d{2})\s*[-–]\s*(\d{1,2}):(\d{2})")
 _DAY: Final = 24 * 60
 # As far as a look ahead has to go: a day, and one more when daylight saving skips a short opening.
 _DAYS_AHEAD: Final = 4
+_LOOK_AGAIN: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -73,19 +74,44 @@ class AllowedHours:
         return sorted(found)
 
 
-def hours_of(text: str | None, timezone: str) -> AllowedHours | None:
+@dataclass(frozen=True)
+class UnreadableHours:
+    """Hours that somebody meant and nobody can read: never open, looked at again every `_LOOK_AGAIN`.
+
+    Attributes:
+        problem: what is wrong with them, for a person.
+    """
+
+    problem: str
+
+    def is_open(self, _at: datetime) -> bool:
+        """Never: the site's owner asked for some limit, and a visit outside of it cannot be taken back."""
+        return False
+
+    def next_opening(self, at: datetime) -> datetime:
+        """When they are looked at again."""
+        return at + _LOOK_AGAIN
+
+    def next_closing(self, at: datetime) -> datetime:
+        """`at`: it is closed."""
+        return at
+
+
+def hours_of(text: str | None, timezone: str) -> AllowedHours | UnreadableHours | None:
     """The hours of a stored site; None where all are allowed.
 
-    Hours are checked when they are saved. Should stored ones not be readable all the same, nothing may be visited
-    outside of anything anybody meant: that is logged, and the site counts as never limited.
+    Hours are checked when they are saved. Should stored ones not be readable all the same, the site is closed until
+    they are corrected, and that is logged.
     """
     if text is None:
         return None
     try:
+        ZoneInfo(timezone)
         return parse_hours(text, timezone)
     except (ValueError, KeyError) as error:
-        log.error("allowed hours cannot be read", hours=text, timezone=timezone, problem=str(error))  # noqa: TRY400
-        return None
+        problem = f"no time zone {timezone!r}" if isinstance(error, KeyError) else str(error)
+        log.error("allowed hours cannot be read", hours=text, timezone=timezone, problem=problem)  # noqa: TRY400
+        return UnreadableHours(problem)
 
 
 def parse_hours(text: str, timezone: str) -> AllowedHours:

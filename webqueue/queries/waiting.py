@@ -11,12 +11,12 @@ from sqlalchemy import func, literal, select, tuple_
 from sqlalchemy.orm import Session, aliased
 
 from webqueue.models import Job, JobStatus, Process, RateKey, Site, StoredSetting
-from webqueue.politeness.hours import AllowedHours, hours_of
+from webqueue.models.base import PAUSED_ALL
+from webqueue.politeness.hours import AllowedHours, UnreadableHours, hours_of
 from webqueue.queries.runs import QUEUED, RUNNING, JobRef
 
 # Three missed heartbeats and a bit: a worker beats every 15 s (DESIGN section 5).
 ALIVE_FOR = timedelta(seconds=60)
-PAUSED_ALL = "paused_all"
 # Nobody reads "1,204th in line"; counting further would make a deep key slow.
 POSITION_LIMIT = 1000
 
@@ -106,8 +106,13 @@ def waiting_for(session: Session, jobs: Sequence[Job], now: datetime) -> Mapping
 class _Closed:
     """A site that may not be visited now: its hours, and when they begin again."""
 
-    hours: AllowedHours
+    hours: AllowedHours | UnreadableHours
     opens: datetime
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether it stays closed until a person corrects its hours."""
+        return isinstance(self.hours, UnreadableHours)
 
 
 def _closed_sites(session: Session, codes: set[str], now: datetime) -> dict[str, _Closed]:
@@ -184,7 +189,8 @@ def _explain(
     behind = running or head
     reasons = list(_reasons(job, key, running, head, position, state, closed, now))
     reason, message = reasons[0]
-    knows = state.threads > 0 and not {"all_paused", "key_paused"} & {name for name, _ in reasons}
+    person = {"all_paused", "key_paused"} & {name for name, _ in reasons} or (closed and closed.is_unreadable)
+    knows = state.threads > 0 and not person
     bounds = [now, job.retry_at or job.due_at] + ([closed.opens] if closed else [])
     if key is not None:
         bounds += [moment for moment in (key.cooldown_until, key.gap_until) if moment is not None]
@@ -252,6 +258,11 @@ def _shut(job: Job, key: RateKey | None, state: Pool, now: datetime) -> list[tup
 
 
 def _closed_words(site: str, closed: _Closed) -> str:
+    if isinstance(closed.hours, UnreadableHours):
+        return (
+            f"The allowed hours of site {site} cannot be read ({closed.hours.problem}); "
+            "it is not visited until they are corrected."
+        )
     local = closed.opens.astimezone(ZoneInfo(closed.hours.timezone))
     opens = f"{local:%Y-%m-%d %H:%M} {local:%z}"
     return f"Site {site} is visited {closed.hours} ({closed.hours.timezone}) only; it opens {opens}."

@@ -8,7 +8,7 @@ from typing import Final
 from flask import Flask
 from sqlalchemy.orm import Session
 
-from webqueue import api, clock, db, web
+from webqueue import api, clock, db, metrics, web
 from webqueue.api import Caller
 from webqueue.database import Database, take_turn
 from webqueue.models import StoredSetting
@@ -41,10 +41,12 @@ def create_app(settings: Settings, database: Database | None = None) -> Flask:
     db.init_app(app, database)
     health = api.health_blueprint(database)
     json_api = api.blueprint(database, logged_in=_logged_in)
-    # Both guard themselves: the API by tokens, and health tells nothing that needs a guard.
-    web.register(app, guarded_elsewhere=(health, json_api))
-    app.register_blueprint(health)
-    app.register_blueprint(json_api)
+    figures = metrics.blueprint(database, logged_in_role=_role_of_login)
+    # They guard themselves: API and metrics by tokens, and health tells nothing that needs a guard.
+    guarded = (health, json_api, figures)
+    web.register(app, guarded_elsewhere=guarded)
+    for blueprint in guarded:
+        app.register_blueprint(blueprint)
     return app
 
 
@@ -52,6 +54,11 @@ def _logged_in() -> Caller | None:
     """Whoever is logged in to the pages may read the API with the same browser."""
     user = web.auth.signed_in()
     return None if user is None else Caller(user.name, user.role)
+
+
+def _role_of_login() -> str | None:
+    user = web.auth.signed_in()
+    return None if user is None else user.role
 
 
 def _session_secret(session: Session) -> str:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import event, select, update
 
 from tests.helpers.world import START, Clock, World, assert_settled
 from webqueue import clock, jobs
 from webqueue.database import Database
-from webqueue.models import Job, RateKey
-from webqueue.outcomes import Blocked, Failed, OutOfTime
+from webqueue.errors import LeaseLostError
+from webqueue.models import Job, KeyEvent, RateKey
+from webqueue.outcomes import Blocked, Done, Ending, Failed, OutOfHours, OutOfTime
 
 KEY = "www.example.org"
 
@@ -150,6 +153,65 @@ def test_moving_several_jobs_to_the_front_within_one_microsecond(world: World, n
         order.append(claimed.lease.job_id)
         world.finish(claimed)
     assert order == [ids[3], ids[1], ids[2], ids[0]]
+
+
+def test_all_keys_are_renewed_before_any_job(world: World) -> None:
+    """The order of DESIGN section 5: whoever holds a key and waits for its job must not meet a renewal the other way."""
+    world.add_site("second", "http://a.example.org/")
+    world.add_target("news2", "second")
+    for target in ("news", "news2"):
+        world.submit(target)
+    leases = [one.lease for one in world.claim()]
+    assert len(leases) == 2
+    changed: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("UPDATE"):
+            changed.append(statement.split()[1])
+
+    event.listen(world.database.engine, "before_cursor_execute", note)
+    lost = world.database.run(lambda session: jobs.renew(session, "w1", leases))
+    event.remove(world.database.engine, "before_cursor_execute", note)
+    assert lost == set()
+    assert changed == ["rate_keys", "rate_keys", "jobs", "jobs"]
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        Failed("no"), Blocked("HTTP 429"), OutOfTime(60), OutOfHours(), Done(attention="Odd."),
+        Failed("host_cooldown: HTTP 429"),
+    ],
+    ids=lambda ending: type(ending).__name__,
+)  # fmt: skip
+def test_a_cancelled_job_keeps_no_text_of_a_failure(world: World, ending: Ending) -> None:
+    """A stop wins over every other outcome, and is no failure (P8)."""
+    job_id = world.submit("news").id
+    claimed = world.claim_one()
+    world.cancel(job_id)
+    finished = world.finish(claimed, ending)
+    job = world.job(job_id)
+    assert (finished.status, finished.follow_up_id) == ("cancelled", None)
+    assert (job.status, job.error_msg, job.attention) == ("cancelled", None, None)
+
+
+def test_a_worker_that_lost_its_lease_calls_no_key_stuck(world: World, now: Clock) -> None:
+    def told() -> list[tuple[str, str | None]]:
+        with world.database.reading() as session:
+            return [(one.message, one.job_id) for one in session.scalars(select(KeyEvent))]
+
+    job_id = world.submit("news").id
+    claimed = world.claim_one()
+    world.database.run(partial(jobs.note_stuck, lease=claimed.lease, message="it does not stop"))
+    assert told() == [("it does not stop", job_id)]
+    now.advance(61)
+    again = world.claim_one("w2")
+    with pytest.raises(LeaseLostError):
+        world.database.run(partial(jobs.note_stuck, lease=claimed.lease, message="nor now"))
+    world.finish(again)
+    with pytest.raises(LeaseLostError):
+        world.database.run(partial(jobs.note_stuck, lease=again.lease, message="nor now"))
+    assert told() == [("it does not stop", job_id)]
 
 
 def test_a_clock_that_was_set_back_runs_nothing_twice(world: World, now: Clock) -> None:

@@ -13,7 +13,7 @@ from webqueue import clock, jobs_sql
 from webqueue.errors import LeaseLostError
 from webqueue.job_verbs.types import LEASE_SECONDS, Lease
 from webqueue.jobs_sql.heads import RUNNING
-from webqueue.models import Job, JobLog, RateKey
+from webqueue.models import Job, JobLog, KeyEvent, RateKey
 from webqueue.politeness.interval import CRAWL_DELAY
 
 
@@ -35,11 +35,15 @@ def fence(session: Session, lease: Lease) -> None:
 def renew(
     session: Session, worker_id: str, leases: Iterable[Lease], *, lease_sec: float = LEASE_SECONDS
 ) -> set[Lease]:
-    """Renew the leases of a process for `lease_sec` from now, keys sorted; returns those that are lost."""
+    """Renew the leases of a process for `lease_sec` from now; returns those that are lost.
+
+    All keys first, sorted, then their jobs (DESIGN section 5).
+    """
     now = clock.now(session)
     until = now + timedelta(seconds=lease_sec)
+    ordered = sorted(leases)
     lost = set()
-    for lease in sorted(leases):
+    for lease in ordered:
         key = session.execute(
             update(RateKey)
             .where(
@@ -50,8 +54,10 @@ def renew(
             .values(retry_at=until, extensions=0, modified_at=now)
             .execution_options(synchronize_session=False)
         )
-        renewed = cast("CursorResult[Any]", key).rowcount == 1
-        if not renewed or not jobs_sql.update_running(
+        if cast("CursorResult[Any]", key).rowcount != 1:
+            lost.add(lease)
+    for lease in ordered:
+        if lease not in lost and not jobs_sql.update_running(
             session, lease.job_seq, lease.token, {"retry_at": until, "modified_at": now}
         ):
             lost.add(lease)
@@ -133,6 +139,24 @@ def record_interval(session: Session, lease: Lease, interval_sec: float) -> None
         )
         .values(interval_sec=interval_sec, interval_cause=CRAWL_DELAY)
         .execution_options(synchronize_session=False)
+    )
+
+
+def note_stuck(session: Session, lease: Lease, message: str) -> None:
+    """Write into the key's history that the handler does not stop; the key is shown as stuck while it runs (P9).
+
+    Raises:
+        LeaseLostError: the job is no longer this lease's; its key is not stuck by it.
+    """
+    fence(session, lease)
+    session.add(
+        KeyEvent(
+            rate_key=lease.rate_key,
+            at=clock.now(session),
+            kind="stuck",
+            message=message,
+            job_id=lease.job_id,
+        )
     )
 
 

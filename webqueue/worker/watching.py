@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from webqueue import clock, jobs, logs
 from webqueue.database import Database
 from webqueue.errors import LeaseLostError
 from webqueue.loops import Loop
-from webqueue.models import KeyEvent
 from webqueue.worker.runs import Run, Runs, Stop
 from webqueue.worker.timing import Timing
 
@@ -51,7 +52,11 @@ class LimitWatch:
             if now <= run.time_limit_at + 2 * self._grace_sec or run.shown_as_stuck or run.closing:
                 continue
             message = f"the handler of job {run.lease.job_id} does not stop at its time limit of {run.max_runtime_sec} s"
-            self._note_event(run, message)
+            try:
+                self._database.run(partial(jobs.note_stuck, lease=run.lease, message=message))
+            except LeaseLostError:
+                # The key is not held up by this handler any more; the thread of this process is.
+                run.request_stop(Stop.LEASE_LOST)
             run.shown_as_stuck = True
             log.error(
                 "handler is stuck",
@@ -60,19 +65,6 @@ class LimitWatch:
                 worker=run.lease.worker_id,
             )
         return self._pause
-
-    def _note_event(self, run: Run, message: str) -> None:
-        self._database.run(
-            lambda session: session.add(
-                KeyEvent(
-                    rate_key=run.lease.rate_key,
-                    at=clock.now(session),
-                    kind="stuck",
-                    message=message,
-                    job_id=run.lease.job_id,
-                )
-            )
-        )
 
 
 class StopWatch:

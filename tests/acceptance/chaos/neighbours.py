@@ -128,7 +128,7 @@ def _command(installation: Installation, numbers: itertools.count[int], until: f
     """Every command that reads or writes, one after another."""
     file = installation.instance / "sites.yaml"
     file.write_text(_file())
-    while True:
+    while True:  # whole rounds
         number = next(numbers)
         for command in (
             ["run", f"t{number % SITES}", "--from-page", str(number)],
@@ -141,8 +141,8 @@ def _command(installation: Installation, numbers: itertools.count[int], until: f
             told.figures["commands"] += 1
             if done.returncode != 0 or any(text in done.stderr for text in FORBIDDEN):
                 told.findings.append(Finding("command", f"{' '.join(command)}: {done.stderr.strip()}"))
-            if time.monotonic() > until:
-                return
+        if time.monotonic() > until:
+            return
 
 
 def _look(installation: Installation, servers: list[Served], witness: Witness, told: Told) -> None:

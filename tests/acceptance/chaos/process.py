@@ -63,7 +63,7 @@ def main(options: Options) -> None:
     chosen = settings.load(instance_path=options.instance, database_url=options.url)
     database = Database(chosen.url, instance_path=chosen.instance_path)
     if options.role == "scheduler":
-        scheduler = Scheduler(database, chosen)
+        scheduler = Scheduler(database)
         scheduler.start()
         note("ready")
         asked.wait()

@@ -13,5 +13,5 @@ def test_nobody_waits_in_vain_and_no_lease_is_lost(installation: Installation) -
     told = neighbours(installation, 20.0)
     print(told.figures)  # noqa: T201 - pytest shows it when the test fails
     assert told.findings == []
-    assert told.figures["jobs"] >= 20
+    assert told.figures["jobs"] >= 10
     assert told.figures["commands"] >= 5

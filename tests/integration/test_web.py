@@ -113,7 +113,7 @@ def test_every_form_needs_its_token(browser: Browser, app: Flask) -> None:
 
 def test_every_action_asks_for_the_role_that_it_needs(app: Flask, database: Database, example: None) -> None:
     viewer = Browser(app, database, "viewer")
-    free = {"/login", "/logout", "/setup/<token>", "/settings/theme", "/settings/password"}
+    free = {"/login", "/logout", "/setup/<token>", "/settings/theme", "/settings/zone", "/settings/password"}
     for path in paths(app, "POST"):
         if path not in free:
             assert viewer.post(filled(path)).status_code == 403, path
@@ -698,6 +698,7 @@ LIVE_PAGES = (
     "/jobs?status=queued",
     "/rate-keys",
     "/rate-keys/www.example.org",
+    "/schedule",
     "/settings",
 )
 

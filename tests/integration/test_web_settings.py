@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from zoneinfo import ZoneInfo
 
 import pytest
 from flask import Flask
@@ -94,6 +95,26 @@ def test_ones_own_password_takes_the_old_one_and_ends_the_other_sessions(
     assert browser.get("/settings").status_code == 200
     assert elsewhere.get("/settings").status_code == 303
     assert log_in(app, database, "admin", OTHER) == 303
+
+
+def test_times_are_shown_by_the_clock_of_the_users_zone(
+    app: Flask, browser: Browser, database: Database
+) -> None:
+    with database.reading() as session:
+        at = session.scalars(select(User.created_at)).one()
+        login = session.scalars(select(User.last_login_at)).one()
+    assert login is not None
+    assert f"{login:%H:%M:%S} UTC" in browser.get("/settings/users").text
+    refused = browser.post("/settings/zone", zone="Mars/Olympus")
+    assert refused.status_code == 422
+    assert "There is no zone" in refused.text
+    assert browser.post("/settings/zone", zone="../../etc/passwd").status_code == 422
+    assert browser.post("/settings/zone", zone="Asia/Kolkata").status_code == 303
+    shown = browser.get("/settings/users").text
+    assert f"{login.astimezone(ZoneInfo('Asia/Kolkata')):%H:%M:%S} +05:30" in shown
+    assert f"{at:%Y-%m-%dT}" in shown, "machines still read UTC"
+    other = Browser(app, database, "viewer")
+    assert 'value="UTC"' in other.get("/settings").text
 
 
 def test_a_token_is_shown_once_and_works_until_it_is_revoked(

@@ -12,6 +12,7 @@ from webqueue.access.links import (
     use_setup_link,
 )
 from webqueue.access.login import TooManyTriesError, authenticate
+from webqueue.access.preferences import DEFAULT_ZONE, set_zone, zone_of
 from webqueue.access.roles import Action, allows
 from webqueue.access.tokens import (
     Bearer,
@@ -37,6 +38,7 @@ from webqueue.access.users import (
 from webqueue.models import Role
 
 __all__ = [
+    "DEFAULT_ZONE",
     "Action",
     "Bearer",
     "LinkRefusedError",
@@ -61,9 +63,11 @@ __all__ = [
     "revoke_token",
     "set_password",
     "set_role",
+    "set_zone",
     "setup_link_works",
     "token_role",
     "use_login_link",
     "use_setup_link",
     "user_of_session",
+    "zone_of",
 ]

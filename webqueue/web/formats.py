@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from flask import Flask, url_for
+from flask import Flask, g, has_request_context, url_for
+from flask_login import current_user
 from markupsafe import Markup, escape
 
-from webqueue import clock, cron
+from webqueue import access, clock, cron
+from webqueue.db import reading
 from webqueue.errors import InvalidInputError
 from webqueue.queries import Run
 from webqueue.queries.waiting import ordinal
@@ -107,11 +109,14 @@ def relative(at: datetime, now: datetime) -> str:
 
 
 def absolute(at: datetime, now: datetime | None = None) -> str:
-    """`16:21:00 UTC` today, else `2026-11-29 16:21 UTC`."""
-    at = at.astimezone(UTC)
-    if now is not None and abs(at - now) < timedelta(days=1) and at.date() == now.astimezone(UTC).date():
-        return f"{at:%H:%M:%S} UTC"
-    return f"{at:%Y-%m-%d %H:%M} UTC"
+    """`16:21:00 UTC` today, else `2026-11-29 16:21 UTC`; by the clock of the user's zone, with its offset."""
+    zone = _zone()
+    at = at.astimezone(zone)
+    digits = at.strftime("%z")
+    offset = "UTC" if zone is UTC else f"{digits[:3]}:{digits[3:5]}"
+    if now is not None and abs(at - now) < timedelta(days=1) and at.date() == now.astimezone(zone).date():
+        return f"{at:%H:%M:%S} {offset}"
+    return f"{at:%Y-%m-%d %H:%M} {offset}"
 
 
 def when(at: datetime | None, *, empty: str = "") -> Markup:
@@ -228,6 +233,18 @@ def _strip_words(runs: Sequence[Run]) -> str:
         counted[name] = counted.get(name, 0) + 1
     told = ", ".join(f"{count} {name}" for name, count in counted.items())
     return f"{len(runs)} run{'s' if len(runs) != 1 else ''}: {told}"
+
+
+def _zone() -> tzinfo:
+    """The zone of the user of this request, asked for once; UTC for everybody else."""
+    if not has_request_context():
+        return UTC
+    if "zone" not in g:
+        known = current_user and current_user.is_authenticated
+        name = access.zone_of(reading(), current_user.id) if known else access.DEFAULT_ZONE
+        g.zone = UTC if name == access.DEFAULT_ZONE else ZoneInfo(name)
+    zone: tzinfo = g.zone
+    return zone
 
 
 def _machine(at: datetime) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from flask import Blueprint, Response, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from webqueue import jobs, queries
+from webqueue import clock, jobs, queries
 from webqueue.access import Action
 from webqueue.db import database, reading
 from webqueue.errors import InvalidInputError
+from webqueue.queries.blocks import blocks_of_key, targets_of_sites
 from webqueue.web import confirm, live
 from webqueue.web.auth import needs, user_name
 from webqueue.web.jobs import acted
@@ -54,11 +55,13 @@ def show(key: str) -> Response:
     return live.page(
         "rate_key.html",
         version=version,
-        blocks=("head", "now", "queue", "events"),
+        blocks=("head", "now", "queue", "evidence", "events"),
         section="rate_keys",
         key=row,
         queue=queries.list_key_queue(session, key, limit=QUEUE_SHOWN),
         events=queries.key_events(session, key),
+        blocked=blocks_of_key(session, key, clock.now(session)),
+        targets=targets_of_sites(session, row.sites),
         recent=queries.list_jobs(session, queries.JobFilter(rate_key=key), limit=10).items,
     )
 

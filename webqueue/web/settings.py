@@ -30,6 +30,23 @@ def index() -> Response:
     return _page(version, Form({}))
 
 
+@pages.post("/settings/zone")
+@needs(Action.READ)
+def zone() -> AnyResponse:
+    """Choose the zone in which times are shown."""
+    chosen, user_id, by = request.form.get("zone", "").strip(), current_user.id, current_user.name
+    try:
+        database().run(lambda s: access.set_zone(s, user_id, chosen, by=by, now=clock.now(s)))
+    except InvalidInputError as error:
+        form = Form({"zone": chosen}, shown={"zone"})
+        form.refuse(error)
+        response = _page(queries.state_version(reading()), form)
+        response.status_code = 422
+        return response
+    flash(f"Times are shown by the clock of {chosen}.", "good")
+    return redirect(url_for("settings.index"), 303)
+
+
 @pages.post("/settings/password")
 @needs(Action.READ)
 def password() -> AnyResponse:
@@ -68,6 +85,7 @@ def theme() -> AnyResponse:
 
 
 def _page(version: str, form: Form) -> Response:
+    form.values.setdefault("zone", access.zone_of(reading(), current_user.id))
     return live.page(
         "settings.html", version=version, blocks=("health",), section="settings", themes=THEMES, form=form
     )

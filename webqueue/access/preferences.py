@@ -1,0 +1,50 @@
+"""What a user prefers, beyond the theme: the zone in which pages show absolute times."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cache
+from typing import Final
+from zoneinfo import available_timezones
+
+from sqlalchemy.orm import Session
+
+from webqueue.errors import InvalidInputError
+from webqueue.models import StoredSetting
+
+DEFAULT_ZONE: Final = "UTC"
+
+
+def zone_of(session: Session, user_id: int) -> str:
+    """The zone of a user: what they chose, else UTC."""
+    stored = session.get(StoredSetting, _name(user_id))
+    return stored.value if stored is not None and stored.value in _zones() else DEFAULT_ZONE
+
+
+def set_zone(session: Session, user_id: int, zone: str, *, by: str, now: datetime) -> None:
+    """Let pages show this user's times by the clock of a zone.
+
+    Args:
+        zone: a name of the IANA database, such as `Asia/Shanghai`.
+
+    Raises:
+        InvalidInputError: there is no such zone (`zone`).
+    """
+    if zone not in _zones():
+        raise InvalidInputError.of(
+            "zone", f"There is no zone {zone[:60]!r}; write one such as Asia/Shanghai."
+        )
+    stored = session.get(StoredSetting, _name(user_id))
+    if stored is None:
+        session.add(StoredSetting(name=_name(user_id), value=zone, changed_at=now, changed_by=by))
+    else:
+        stored.value, stored.changed_at, stored.changed_by = zone, now, by
+
+
+def _name(user_id: int) -> str:
+    return f"zone:{user_id}"
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from webqueue import clock, jobs_sql
@@ -90,7 +90,10 @@ def move_to_front(session: Session, job_id: str, *, by: str) -> None:
 def _first_put_off(session: Session, job: Job) -> datetime | None:
     """When the first of the other jobs that opening hours have put off is due, should the hours be lifted."""
     return session.scalar(
-        select(func.min(Job.due_before_hours)).where(Job.rate_key == job.rate_key, QUEUED, Job.seq != job.seq)
+        select(Job.due_before_hours)
+        .where(Job.rate_key == job.rate_key, QUEUED, Job.due_before_hours.is_not(None), Job.seq != job.seq)
+        .order_by(Job.due_before_hours)
+        .limit(1)
     )
 
 

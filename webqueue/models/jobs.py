@@ -92,6 +92,14 @@ class Job(ModelWithQueue, Base):
             postgresql_where=text("finished_at IS NOT NULL"),
         ),
         Index("ix_jobs_root", "root_id", "seq"),
+        # What opening hours have put off: a job that is moved to the front goes before the first of them.
+        Index(
+            "ix_jobs_put_off",
+            "rate_key",
+            "due_before_hours",
+            sqlite_where=text("status = 'queued' AND due_before_hours IS NOT NULL"),
+            postgresql_where=text("status = 'queued' AND due_before_hours IS NOT NULL"),
+        ),
         {
             "sqlite_autoincrement": True
         },  # a number is never given twice, also after the newest job was deleted

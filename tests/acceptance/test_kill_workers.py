@@ -149,8 +149,13 @@ def test_a_suspended_worker_that_wakes_within_its_lease_goes_on(arena: Arena, ga
     owner = first if started.pid == first.pid else second
     other = second if owner is first else first
     arena.suspend(owner)
-    # The other one looks around meanwhile.
     looks = arena.world.submit("news", force=True).id
+    # The other one looks around meanwhile, as its job of another key shows.
+    arena.world.add_site("beside", "http://beside.example.org/")
+    arena.add_target("beside", site="beside", pages=1)
+    beside = arena.world.submit("beside").id
+    arena.witness.wait_for("start", job=beside, pid=other.pid)
+    assert arena.wait_for_end(beside).status == "done"
     assert arena.world.key().leased_by == owner.worker_id
     owner.resume()
     gate.touch()

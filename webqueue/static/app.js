@@ -109,6 +109,38 @@
     }
   };
 
+  // Keys: never in a field, beside Ctrl, Alt or Meta, over a dialog, or in the settings.
+  let before = "";
+  const press = (row, names) => {
+    const place = row || document.querySelector("main .head");
+    place?.querySelector(names.map((name) => `button[id^="${name}"]`).join())?.click();
+  };
+  const move = (row, step) => {
+    const rows = [...document.querySelectorAll("main tbody tr:has(a)")];
+    const next = rows[row ? rows.indexOf(row) + step : 0];
+    next?.querySelector("a").focus();
+    next?.scrollIntoView({ block: "nearest" });
+  };
+  document.addEventListener("keydown", (event) => {
+    const { key, target } = event, main = byId("main");
+    if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || !byId("key-help")) return;
+    if (target.closest?.("input, textarea, select, [contenteditable], dialog") || document.querySelector("dialog[open]")) return;
+    const row = target.closest?.("main tbody tr");
+    if (before === "g") document.querySelector(`nav a[data-key="${CSS.escape(key)}"]`)?.click();
+    else if (key === "?") byId("key-help").showModal();
+    else if (key === "/") {
+      const field = main.querySelector("input[type=search], .filters input[type=text]");
+      if (!field) return;
+      field.closest("details")?.setAttribute("open", "");
+      field.focus();
+      event.preventDefault();
+    } else if (key === "j" || key === "k") move(row, key === "j" ? 1 : -1);
+    else if (key === "r") press(row, ["run", "retry"]);
+    else if (key === "x") press(row, ["cancel"]);
+    else if (key === "p") press(row, ["pause", "resume"]);
+    before = before === "g" ? "" : key;
+  });
+
   document.addEventListener("DOMContentLoaded", () => {
     if (byId("follow-label")) byId("follow-label").hidden = false;
     showTimes(); showUpdated(); follow(); fade(); schedule();

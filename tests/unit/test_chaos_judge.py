@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -191,3 +192,16 @@ def test_a_done_job_with_a_step_missing() -> None:
     case = sound()
     case.lines.pop(1)
     assert kinds(case) == {"steps missing"}
+
+
+@pytest.mark.parametrize("minutes", [(0, 2), (0, 0)])
+def test_a_tick_that_is_missing_or_doubled(minutes: tuple[int, ...]) -> None:
+    case = sound()
+    start = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+    skipped = {"status": "skipped", "source": "schedule", "retry_of": "x"}
+    ticks = [start + timedelta(minutes=minute) for minute in (*minutes, 3)]
+    rows = [job_of(f"tick{place}", NEXT, 0, 9.0, tick=tick, **skipped) for place, tick in enumerate(ticks)]
+    case.jobs += rows
+    assert kinds(case) == {"tick missing or doubled"}
+    case.jobs[-3:] = [replace(row, tick=start + timedelta(minutes=place)) for place, row in enumerate(rows)]
+    assert kinds(case) == set()

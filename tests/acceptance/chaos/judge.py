@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
 
 from tests.acceptance.chaos.facts import FINAL, JobFacts
 from tests.acceptance.chaos.handlers import Script
@@ -15,6 +17,7 @@ from tests.acceptance.chaos.witness import Line
 # Times of the database and times of this process come from two clocks that are read one after the other.
 TOLERANCE_SEC = 0.005
 COOLDOWN_SEC = 1.0
+EACH_MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ def judge(case: Case) -> list[Finding]:
         *pauses(case),
         *cooldowns(case),
         *work_done(case),
+        *ticks(case),
     ]
 
 
@@ -240,6 +244,19 @@ def work_done(case: Case) -> Iterator[Finding]:
             outcomes = {line.outcome for line in lines if line.what == "end"}
             if not outcomes & {"blocked", "failed", "error"}:
                 yield Finding("failed without reason", f"job {job.id}: {job.error_msg}")
+
+
+def ticks(case: Case) -> Iterator[Finding]:
+    """P7: the targets with a schedule are due each minute: each has one row, a job or a visible `skipped` one."""
+    ticks_of: dict[str, list[datetime]] = defaultdict(list)
+    for job in case.jobs:
+        if job.tick is not None:
+            ticks_of[job.target].append(job.tick)
+    for target, times in ticks_of.items():
+        case.figures["ticks"] += len(times)
+        for earlier, later in pairwise(sorted(times)):
+            if later - earlier != EACH_MINUTE:
+                yield Finding("tick missing or doubled", f"{target}: {earlier:%T}, then {later:%T}")
 
 
 def _all_steps(case: Case, job: JobFacts, lines: list[Line]) -> Iterator[Finding]:

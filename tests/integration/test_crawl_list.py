@@ -420,6 +420,30 @@ class TestEndings:
         assert outcome == Blocked("HTTP 429", 17, Checkpoint(1, {}), outcome.result)
         assert counters(outcome, "new", "stopped_because") == (7, "blocked")
 
+    @pytest.mark.parametrize("blocked", [True, False])
+    def test_refused_articles_at_the_end_of_a_page_are_asked_for_again_if_a_block_begins(
+        self, serve: Callable[..., CrawlBench], blocked: bool
+    ) -> None:
+        class Begins(NewsSite):
+            def respond(self, exchange: Exchange) -> None:
+                path = exchange.request.path
+                if path in {"/news/article_12.html", "/news/article_11.html"}:
+                    exchange.send("no", status=403)
+                elif path == "/news/index_2.html" and blocked:
+                    exchange.send("slow down", status=429)
+                else:
+                    super().respond(exchange)
+
+        outcome, context = serve(Begins(pages=3)).run()
+
+        if blocked:
+            assert outcome == Blocked("HTTP 429", None, Checkpoint(0, {}), outcome.result)
+            assert context.checkpoints == []
+        else:
+            # The next list page came, so it was no block: nothing is held back any more.
+            assert [one.page for one in context.checkpoints][:3] == [1, 2, 3]
+        assert counters(outcome, "failed") == (2,)
+
     def test_one_bad_article_is_counted_and_logged_and_the_rest_goes_on(
         self, bench: CrawlBench, news: NewsSite
     ) -> None:

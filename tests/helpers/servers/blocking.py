@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 from tests.helpers.servers.base import Exchange, Request, Site
 
@@ -21,6 +22,7 @@ class BlockingSite(Site):
         retry_after: value of the Retry-After header (seconds, or an HTTP date).
         for_seconds: how long the block lasts; None: until `unblock()`.
         every: True: once the block is over the counting starts again.
+        refuse: what the block does instead of sending `status`.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class BlockingSite(Site):
         retry_after: int | str | None = None,
         for_seconds: float | None = None,
         every: bool = False,
+        refuse: Callable[[Exchange], None] | None = None,
     ) -> None:
         self.site = site
         self.after = after
@@ -39,6 +42,7 @@ class BlockingSite(Site):
         self.retry_after = retry_after
         self.for_seconds = for_seconds
         self.every = every
+        self.refuse = refuse
         self.refused: list[Request] = []
         self.blocks = 0
         self._served = 0
@@ -69,6 +73,9 @@ class BlockingSite(Site):
             self.respond(exchange)
 
     def respond(self, exchange: Exchange) -> None:
+        if self.refuse is not None:
+            self.refuse(exchange)
+            return
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         exchange.send("<!doctype html><title>Too much</title>", status=self.status, headers=headers)
 

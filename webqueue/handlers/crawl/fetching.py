@@ -42,6 +42,7 @@ class Articles:
     Attributes:
         stored: URLs of the documents that this run stored.
         silent_in_a_row: articles that got no answer since the last one that did.
+        in_doubt: the last articles got none, or HTTP 403: perhaps a block begins, and they have to be asked for again.
         last_failure: what was wrong with the last article that failed.
     """
 
@@ -60,6 +61,7 @@ class Articles:
         )
         self.stored: set[str] = set()
         self.silent_in_a_row = 0
+        self.in_doubt = False
         self.last_failure = ""
 
     def crawl(self, link: Link, *, is_stored: bool) -> Met:
@@ -86,9 +88,11 @@ class Articles:
                 self._skip(link)
                 return Met.ELSEWHERE
             self.silent_in_a_row = self.silent_in_a_row + 1 if error.kind in _NO_ANSWER else 0
+            self.in_doubt = self.silent_in_a_row > 0
             self.fail(str(error))
             return Met.NEW
         self.silent_in_a_row = 0
+        self.in_doubt = response.status == HTTPStatus.FORBIDDEN
         if response.status == HTTPStatus.NOT_MODIFIED and is_stored:
             self._ctx.seen(link.url)
             self._counters.unchanged += 1

@@ -45,6 +45,7 @@ class Run(ABC):
         self._articles = Articles(ctx, ctx.params, counters)
         self._resumed = ctx.checkpoint_at_start if ctx.target.track_checkpoint else Checkpoint()
         self._checkpoint = self._resumed
+        self._held: Checkpoint | None = None
 
     def run(self) -> Outcome:
         """Crawl until a reason to stop; the outcome has the counters and names the reason."""
@@ -68,9 +69,17 @@ class Run(ABC):
             raise StopRequested
 
     def _commit(self, page: int, data: Mapping[str, Any]) -> None:
-        if self._ctx.target.track_checkpoint:
-            self._ctx.checkpoint(page, data)
-            self._checkpoint = Checkpoint(page, data)
+        """Commit that a page is completed; held back while its last articles may have met the beginning of a block."""
+        self._held = Checkpoint(page, data)
+        if not self._articles.in_doubt:
+            self._release()
+
+    def _release(self) -> None:
+        """Commit what was held back: a later answer has shown that nothing was blocked."""
+        if self._held is not None and self._ctx.target.track_checkpoint:
+            self._ctx.checkpoint(self._held.page, self._held.data)
+            self._checkpoint = self._held
+        self._held = None
 
     def _check_silence(self, where: str) -> None:
         if self._articles.silent_in_a_row >= _SILENT_ARTICLES_IN_A_ROW:
@@ -157,6 +166,7 @@ class ListCrawl(Run):
 
     def _read(self, listed: ListPage, page: Listed) -> str | None:
         """Crawl the articles of a list page; why the crawl stops here, or None."""
+        self._release()
         self._ctx.page(listed.number)
         counters = self._counters
         counters.pages += 1

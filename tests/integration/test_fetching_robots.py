@@ -13,7 +13,7 @@ from tests.helpers.servers.base import Exchange, Server
 from tests.helpers.world import Clock
 from webqueue.database import Database
 from webqueue.handlers.protocol import BlockedError, FetchError, HttpOptions, Request
-from webqueue.politeness.robots_store import DatabaseRobots
+from webqueue.worker.robots import DatabaseRobots
 
 FORBIDDING = "User-agent: *\nDisallow: /no\nAllow: /no/but\n"
 

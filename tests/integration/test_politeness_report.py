@@ -24,9 +24,10 @@ from webqueue.outcomes import Blocked, Done
 from webqueue.politeness import evidence_files
 from webqueue.politeness.evidence import EvidenceLog, RequestLine
 from webqueue.politeness.evidence_files import first_kept, pack, packed_path, plain_path
-from webqueue.politeness.keeping import keep_evidence, machine_of
+from webqueue.politeness.keeping import machine_of
 from webqueue.politeness.report import politeness_report
 from webqueue.settings import Settings
+from webqueue.worker.keeping import keep_evidence
 
 DAY = date(2026, 11, 28)
 NOON = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)

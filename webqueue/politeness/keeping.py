@@ -8,14 +8,12 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
-from webqueue.database import Database
 from webqueue.models import RequestDay
 from webqueue.models.visits import MACHINE_LENGTH
 from webqueue.politeness.evidence import EvidenceLog
@@ -32,30 +30,28 @@ def machine_of(instance: Path) -> str:
     return f"{socket.gethostname()}:{instance}"[-MACHINE_LENGTH:]
 
 
-def keep_evidence(database: Database, instance: Path, now: datetime) -> list[date]:
-    """Summarise and compress the days that are over, and delete those of more than 13 months ago.
+@contextmanager
+def days_to_summarise(instance: Path, now: datetime) -> Iterator[list[date]]:
+    """The days that are over and not compressed yet, for the one process of an instance that looks after them.
 
-    Several processes of an instance may call it: one does it. After a crash it is done again, to the same result.
+    The others get none, while its block runs. After the block, what is older than 13 months is deleted.
 
     Args:
         now: this machine's time; days are those of UTC.
-
-    Returns:
-        The days that were compressed.
     """
     folder = instance / FOLDER
     if not folder.is_dir():
-        return []
+        yield []
+        return
     with _alone(folder) as alone:
-        if not alone:
-            return []
-        days = days_to_pack(folder, (now - _LATE).date())
-        for day in days:
-            figures = figures_of(instance, day)
-            database.run(partial(store_day, instance=instance, day=day, figures=figures))
-            pack(folder, day)
-        forget_before(folder, first_kept(now.date()))
-        return days
+        yield days_to_pack(folder, (now - _LATE).date()) if alone else []
+        if alone:
+            forget_before(folder, first_kept(now.date()))
+
+
+def compress_day(instance: Path, day: date) -> None:
+    """Compress the file of a day whose summary is stored."""
+    pack(instance / FOLDER, day)
 
 
 def figures_of(instance: Path, day: date) -> dict[str, KeyFigures]:

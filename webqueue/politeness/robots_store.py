@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from sqlalchemy.orm import Session
 
-from webqueue.database import Database
 from webqueue.database.types import storable
 from webqueue.models import RobotsFile
 from webqueue.models.visits import ORIGIN_LENGTH
@@ -56,42 +54,27 @@ class NoStore:
         """Forget it."""
 
 
-class DatabaseRobots:
-    """Keeps files in the table `robots_files`.
+def kept_robots(session: Session, origin: str, now: datetime) -> RobotsText | None:
+    """What the table `robots_files` keeps of an origin, while it holds."""
+    if len(origin) > ORIGIN_LENGTH:
+        return None
+    row = session.get(RobotsFile, origin)
+    if row is None or row.expires_at <= now:
+        return None
+    return RobotsText(row.body, row.unreachable, row.status, row.fetched_at)
 
-    Args:
-        database: where.
-        now: the clock of the table.
-        fresh: read nothing that is kept: a trial shows what holds now.
-    """
 
-    def __init__(self, database: Database, now: Callable[[], datetime], *, fresh: bool = False) -> None:
-        self._database = database
-        self._now = now
-        self._fresh = fresh
-
-    def get(self, origin: str) -> RobotsText | None:
-        if self._fresh or len(origin) > ORIGIN_LENGTH:
-            return None
-        with self._database.reading() as session:
-            row = session.get(RobotsFile, origin)
-            if row is None or row.expires_at <= self._now():
-                return None
-            return RobotsText(row.body, row.unreachable, row.status, row.fetched_at)
-
-    def put(self, origin: str, text: RobotsText) -> None:
-        if len(origin) <= ORIGIN_LENGTH:
-            self._database.run(lambda session: self._put(session, origin, text))
-
-    def _put(self, session: Session, origin: str, text: RobotsText) -> None:
-        now = self._now()
-        session.merge(
-            RobotsFile(
-                origin=origin,
-                body=None if text.body is None else storable(text.body),
-                unreachable=text.unreachable,
-                status=text.status,
-                fetched_at=now,
-                expires_at=now + (KEPT_FOR if text.unreachable is None else UNREACHABLE_FOR),
-            )
+def keep_robots(session: Session, origin: str, text: RobotsText, now: datetime) -> None:
+    """Keep what was just fetched, for a day; that it could not be had, for five minutes."""
+    if len(origin) > ORIGIN_LENGTH:
+        return
+    session.merge(
+        RobotsFile(
+            origin=origin,
+            body=None if text.body is None else storable(text.body),
+            unreachable=text.unreachable,
+            status=text.status,
+            fetched_at=now,
+            expires_at=now + (KEPT_FOR if text.unreachable is None else UNREACHABLE_FOR),
         )
+    )

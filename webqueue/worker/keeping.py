@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,13 +12,32 @@ from sqlalchemy.orm import Session
 from webqueue import clock, jobs, logs
 from webqueue.database import Database
 from webqueue.loops import Loop
-from webqueue.politeness.keeping import keep_evidence
+from webqueue.politeness.keeping import compress_day, days_to_summarise, figures_of, store_day
 from webqueue.settings import Settings
 
 log = logs.get(__name__)
 _EVERY_SEC: Final = 600.0
 _SOON_SEC: Final = 1.0
 _BATCH: Final = 500  # small, so that no writer waits long
+
+
+def keep_evidence(database: Database, instance: Path, now: datetime) -> list[date]:
+    """Summarise and compress the days that are over, and delete those of more than 13 months ago.
+
+    Several processes of an instance may call it: one does it. After a crash it is done again, to the same result.
+
+    Args:
+        now: this machine's time; days are those of UTC.
+
+    Returns:
+        The days that were compressed.
+    """
+    with days_to_summarise(instance, now) as days:
+        for day in days:
+            figures = figures_of(instance, day)
+            database.run(partial(store_day, instance=instance, day=day, figures=figures))
+            compress_day(instance, day)
+        return days
 
 
 class EvidenceKeeper:

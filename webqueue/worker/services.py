@@ -17,10 +17,11 @@ from webqueue.politeness.challenges import Signature, signatures_in_force
 from webqueue.politeness.evidence import EvidenceLog, RequestLine
 from webqueue.politeness.keys import resolve_url
 from webqueue.politeness.rate_key import host_of
-from webqueue.politeness.robots_store import DatabaseRobots, RobotsStore, RobotsText
+from webqueue.politeness.robots_store import RobotsStore, RobotsText
 from webqueue.settings import Settings
 from webqueue.worker.context import Fetching, RunContext, Services
 from webqueue.worker.patience import patiently
+from webqueue.worker.robots import DatabaseRobots
 
 
 def make_services(database: Database, settings: Settings) -> Services:

@@ -16,16 +16,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from apscheduler.schedulers.background import BackgroundScheduler
-from sqlalchemy import literal_column, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from webqueue import clock, cron, jobs, logs, processes
 from webqueue.config.ticks import restart_ticks
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError, WebqueueError
+from webqueue.jobs_sql.heads import QUEUED_STATUS, RUNNING_STATUS
 from webqueue.loops import Loop
 from webqueue.models import Job, JobSource, JobStatus, Site, Target
-from webqueue.settings import Settings
 
 log = logs.get(__name__)
 
@@ -47,13 +47,11 @@ class Scheduler:
 
     Args:
         database: where the targets are.
-        settings: of the installation.
     """
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database) -> None:
         self.id = secrets.token_hex(6)
         self._database = database
-        self._settings = settings
         # Rounds that were missed are one round; none is too late to do.
         self._ticker = BackgroundScheduler(
             timezone=UTC, job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
@@ -283,7 +281,7 @@ def _overlap(session: Session, target: Target) -> str | None:
         .where(
             Job.target_code == target.code,
             Job.finished_at.is_(None),
-            Job.status.in_([literal_column("'queued'"), literal_column("'running'")]),
+            Job.status.in_([QUEUED_STATUS, RUNNING_STATUS]),
             Job.source != JobSource.TRY,
         )
         .order_by(Job.seq)

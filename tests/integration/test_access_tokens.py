@@ -26,7 +26,8 @@ def add(
 
 def role_of(database: Database, token: str, now: datetime = NOW) -> Role | None:
     with database.reading() as session:
-        return access.token_role(session, token, now)
+        bearer = access.bearer_of(session, token, now)
+        return None if bearer is None else bearer.role
 
 
 def use_setup(database: Database, token: str, name: str) -> User:

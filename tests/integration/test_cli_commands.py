@@ -387,7 +387,9 @@ class TestPeople:
         assert token.split() == [token]
 
         def role() -> str | None:
-            return database.run(lambda session: access.token_role(session, token, clock.now(session)))
+            with database.reading() as session:
+                bearer = access.bearer_of(session, token, clock.now(session))
+            return None if bearer is None else bearer.role
 
         assert role() == Role.VIEWER
         listing = webqueue.done("token", "list", "--json")

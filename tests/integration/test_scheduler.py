@@ -18,7 +18,6 @@ from webqueue.config.ticks import restart_ticks
 from webqueue.database import Database
 from webqueue.models import Job, Process, Site, Target
 from webqueue.scheduler import Scheduler, mend_schedules, tick_all, tick_target
-from webqueue.settings import Settings
 
 NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 
@@ -335,8 +334,8 @@ def test_the_look_for_due_ticks_uses_its_index(world: World, now: Clock) -> None
 
 
 @pytest.fixture
-def started(world: World, settings: Settings) -> Iterator[Scheduler]:
-    one = Scheduler(world.database, settings)
+def started(world: World) -> Iterator[Scheduler]:
+    one = Scheduler(world.database)
     one.start()
     yield one
     one.stop()
@@ -359,12 +358,10 @@ def test_a_started_scheduler_ticks_and_tells_that_it_lives(
     started.stop()
 
 
-def test_processes_that_were_killed_are_forgotten_after_an_hour(
-    world: World, now: Clock, settings: Settings
-) -> None:
+def test_processes_that_were_killed_are_forgotten_after_an_hour(world: World, now: Clock) -> None:
     world.database.run(lambda session: processes.beat(session, "killed", role="scheduler"))
     now.advance(3601)
-    one = Scheduler(world.database, settings)
+    one = Scheduler(world.database)
 
     def ids() -> list[str]:
         with world.database.reading() as session:
@@ -384,16 +381,21 @@ def test_an_edit_takes_effect_in_a_running_scheduler(world: World, now: Clock, s
     wait_until(lambda: ticks(world) == [(at(12, 30), "queued")], timeout=20)
 
 
-def test_a_scheduler_that_was_never_started_stops(world: World, settings: Settings) -> None:
-    Scheduler(world.database, settings).stop()
+def test_a_scheduler_that_was_never_started_stops(world: World) -> None:
+    one = Scheduler(world.database)
+    one.stop()
+    one.stop()
+    assert one.problems == []
+    with world.database.reading() as session:
+        assert list(session.scalars(select(Process.id))) == []
 
 
 def test_a_clock_that_was_set_back_holds_no_tick_up(
-    world: World, now: Clock, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    world: World, now: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduler, "SILENCE_SEC", 1.5)
     add_target(world)
-    one = Scheduler(world.database, settings)
+    one = Scheduler(world.database)
     one.start()
     try:
         wait_until(lambda: one._ticker.get_job("mend") is None)
@@ -407,13 +409,13 @@ def test_a_clock_that_was_set_back_holds_no_tick_up(
 
 
 def test_a_round_that_fails_is_shown_and_the_next_one_tries_again(
-    world: World, now: Clock, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    world: World, now: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_database: Database) -> int:
         raise OSError("the disk is full")
 
     monkeypatch.setattr(scheduler, "tick_all", fail)
-    one = Scheduler(world.database, settings)
+    one = Scheduler(world.database)
     one.start()
     try:
         wait_until(lambda: one.problems == ["the scheduler's last round failed: OSError: the disk is full"])

@@ -21,7 +21,6 @@ from webqueue.access.tokens import (
     list_tokens,
     note_use,
     revoke_token,
-    token_role,
 )
 from webqueue.access.users import (
     change_own_password,
@@ -65,7 +64,6 @@ __all__ = [
     "set_role",
     "set_zone",
     "setup_link_works",
-    "token_role",
     "use_login_link",
     "use_setup_link",
     "user_of_session",

@@ -70,12 +70,6 @@ def bearer_of(session: Session, plaintext: str, now: datetime) -> Bearer | None:
     return Bearer(row.id, row.name, Role(row.role), due)
 
 
-def token_role(session: Session, plaintext: str, now: datetime) -> Role | None:
-    """The role of a token; None when it is not good. Reads only."""
-    bearer = bearer_of(session, plaintext, now)
-    return None if bearer is None else bearer.role
-
-
 def note_use(session: Session, token_id: int, now: datetime) -> None:
     """Write down that a token was used, at most once a minute."""
     session.execute(

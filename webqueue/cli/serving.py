@@ -98,7 +98,7 @@ def run_roles(
                 pool = WorkerPool(database, settings, threads=settings.threads)
                 pool.start()
             if schedules:
-                ticker = Scheduler(database, settings)
+                ticker = Scheduler(database)
                 ticker.start()
                 stack.callback(ticker.stop)
             if server is None:

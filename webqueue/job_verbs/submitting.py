@@ -15,6 +15,7 @@ from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.job_verbs.hours import opening
 from webqueue.job_verbs.settling import settle
 from webqueue.job_verbs.types import Submitted
+from webqueue.jobs_sql.heads import QUEUED
 from webqueue.models import Job, JobSource, JobStatus, RateKey, Site, Target
 from webqueue.politeness.keys import rate_groups, site_key
 
@@ -310,7 +311,7 @@ def place_in_line(session: Session, job: Job) -> int:
         select(literal_column("1", Integer))
         .where(
             Job.rate_key == job.rate_key,
-            Job.status == literal_column("'queued'"),
+            QUEUED,
             # One comparison of rows, so that the index is read from its start to this job and no further.
             tuple_(Job.retry_at, Job.seq)
             < tuple_(literal(job.retry_at, Job.retry_at.type), literal(job.seq, Job.seq.type)),

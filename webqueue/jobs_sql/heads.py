@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, literal_column, select, text
 from sqlalchemy.orm import Session
 
 from webqueue.models import Job
 
-QUEUED = Job.status == literal_column("'queued'")
-RUNNING = Job.status == literal_column("'running'")
+# Written as literals, because a bound parameter never matches the condition of a partial index on SQLite.
+QUEUED_STATUS: Any = literal_column("'queued'")
+RUNNING_STATUS: Any = literal_column("'running'")
+QUEUED = Job.status == QUEUED_STATUS
+RUNNING = Job.status == RUNNING_STATUS
 
 
 _HEAD = (

@@ -238,7 +238,3 @@ def _refused(message: str, field: str = "url") -> InvalidInputError:
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= 100 else f"{text[:100]}…")
-
-
-# At the end, because a group brings its suffix into the normal form when it is made.
-DEFAULT_GROUPS = (RateGroup(key="gd_gkmlpt_shared", adapter="gkmlpt", host_suffix="gd.gov.cn"),)

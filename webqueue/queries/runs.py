@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, literal, literal_column, select, union_all
+from sqlalchemy import Select, literal, select, union_all
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from webqueue.jobs_sql.heads import QUEUED_STATUS, RUNNING_STATUS
 from webqueue.models import Job
 
 STRIP_LENGTH = 12
 # SQLite takes at most 500 parts of a compound select.
 _PARTS = 100
 
-# Written as literals, because a bound parameter never matches the condition of a partial index on SQLite.
-QUEUED: Any = literal_column("'queued'")
-RUNNING: Any = literal_column("'running'")
+# To be compared with the status of any alias of a job.
+QUEUED: Any = QUEUED_STATUS
+RUNNING: Any = RUNNING_STATUS
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from sqlalchemy import literal_column, select
+from sqlalchemy import select
 
 from webqueue import clock, jobs, logs
 from webqueue.database import Database
 from webqueue.errors import LeaseLostError
+from webqueue.jobs_sql.heads import RUNNING
 from webqueue.loops import Loop
 from webqueue.models import Job, RateKey
 from webqueue.worker.liveness import Liveness
@@ -117,7 +118,7 @@ class Dispatcher:
             held = session.execute(
                 select(RateKey.key, Job.seq, Job.id, Job.lease_token)
                 .join(Job, Job.rate_key == RateKey.key)
-                .where(RateKey.leased_by == self._worker_id, Job.status == literal_column("'running'"))
+                .where(RateKey.leased_by == self._worker_id, RUNNING)
             ).all()
         for key, seq, job_id, token in held:
             lease = jobs.Lease(key, seq, job_id, token, self._worker_id)

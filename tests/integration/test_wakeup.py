@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 from sqlalchemy.orm import Session
+from structlog.testing import capture_logs
 
 from tests.helpers.postgres import PostgresServer
 from tests.helpers.waiting import wait_until
 from webqueue.database import Database, Listener, request_wakeup
 from webqueue.database.listener import open_connection
+from webqueue.database.sockets import WakeupSockets
 
 
 @contextmanager
@@ -193,3 +195,14 @@ def test_open_connection_is_the_databases_own(database: Database) -> None:
         assert cursor.fetchone()[0] == 0
     finally:
         connection.close()
+
+
+def test_sockets_that_cannot_be_listed_are_told_and_stop_no_writer(tmp_path: Path) -> None:
+    WakeupSockets(tmp_path / "nobody").notify()
+    in_its_place = tmp_path / "workers"
+    in_its_place.write_text("no folder")
+    with capture_logs() as lines:
+        WakeupSockets(in_its_place).notify()
+    [line] = lines
+    assert line["event"] == "no wake-up sent: the sockets cannot be listed"
+    assert line["path"] == str(in_its_place)

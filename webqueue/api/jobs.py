@@ -18,7 +18,7 @@ from webqueue.api.routes import Asked, Route
 from webqueue.config.values import is_code
 from webqueue.errors import NotFoundError
 from webqueue.models import JobSource
-from webqueue.worker.liveness import Liveness
+from webqueue.worker.liveness import life_in
 
 _LIMIT = 50
 _LOG_LIMIT = 500
@@ -75,7 +75,7 @@ def get_job(ask: Asked, name: str) -> Response:
 
 
 def cancel(ask: Asked, name: str) -> Response:
-    life = Liveness(ask.database.instance_path / "workers").life
+    life = life_in(ask.database.instance_path)
     return _changed(
         ask, name, lambda session, job_id: jobs.cancel(session, job_id, by=ask.caller.name, life=life)
     )

@@ -15,7 +15,7 @@ from webqueue.cli.output import json_option, show_one, show_rows
 from webqueue.database import Database
 from webqueue.errors import WebqueueError
 from webqueue.models import JobSource, JobStatus
-from webqueue.worker import Liveness
+from webqueue.worker.liveness import life_in
 
 log = logs.get(__name__)
 # Another process runs the job: there is nothing to be woken by, so its row is read this often (seconds).
@@ -118,7 +118,7 @@ def cancel(job: str) -> None:
     """Cancel a job; a running one stops within seconds."""
     with opened() as (database, settings):
         job_id = _id_of(database, job)
-        life = Liveness(settings.instance_path / "workers").life
+        life = life_in(settings.instance_path)
         answer = database.run(lambda session: verbs.cancel(session, job_id, by=person(), life=life))
         click.echo(answer)
 

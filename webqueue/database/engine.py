@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
 from webqueue import logs
-from webqueue.database.sockets import WakeupSockets
+from webqueue.database.sockets import FOLDER, WakeupSockets
 from webqueue.database.wakeup import CHANNEL, Wakeup, wakeup_requested
 
 log = logs.get(__name__)
@@ -70,7 +70,7 @@ class Database:
             self.engine = self._sqlite_engine(BUSY_TIMEOUT_MS, synchronous)
             self._heartbeat_engine = self._sqlite_engine(HEARTBEAT_BUSY_TIMEOUT_MS, synchronous)
             self._set_wal()
-            self.sockets = WakeupSockets(instance_path / "workers")
+            self.sockets = WakeupSockets(instance_path / FOLDER)
             self.add_notifier(self.sockets.notify)
         else:
             self.engine = self._postgresql_engine(pool_size, LOCK_TIMEOUT_MS)

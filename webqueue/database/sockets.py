@@ -12,6 +12,8 @@ from webqueue import logs
 
 log = logs.get(__name__)
 
+# Of an instance: the sockets and the lock files of its processes.
+FOLDER: Final = "workers"
 SUFFIX: Final = ".sock"
 # Longer paths do not fit into a socket's address; the data version, asked for each 500 ms, has to do then.
 LONGEST_PATH: Final = 107
@@ -21,7 +23,7 @@ class WakeupSockets:
     """The sockets of one instance folder. A datagram says only "look again" and who says so.
 
     Args:
-        folder: `instance/workers`, with the lock files of the same processes.
+        folder: `FOLDER` of the instance, with the lock files of the same processes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -33,8 +35,14 @@ class WakeupSockets:
         """Send a datagram to every other process. Never waits and never raises: it is a hint, sent after a commit."""
         try:
             names = [path for path in self.folder.iterdir() if path.suffix == SUFFIX]
-        except OSError:
-            return  # no folder, so nobody listens
+        except FileNotFoundError:
+            return  # nobody listens
+        except OSError as error:
+            # They look each 500 ms in any case.
+            log.warning(
+                "no wake-up sent: the sockets cannot be listed", path=str(self.folder), error=str(error)
+            )
+            return
         if not names:
             return
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:

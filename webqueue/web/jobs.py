@@ -19,7 +19,7 @@ from webqueue.queries.waiting import ordinal
 from webqueue.web import answers, confirm, job_filters, live, log_lines
 from webqueue.web.auth import needs, user_name
 from webqueue.web.figures import figures_of
-from webqueue.worker.liveness import Liveness
+from webqueue.worker.liveness import life_in
 
 pages = Blueprint("jobs", __name__)
 
@@ -160,7 +160,7 @@ def acted(fallback: str, verb: Callable[[], Any], words: Callable[[Any], str]) -
 
 def worker_life() -> Callable[[str], jobs.Life]:
     """What is known of workers: a job of a dead one is cancelled at once, nobody is left who would stop it (P8)."""
-    return Liveness(database().instance_path / "workers").life
+    return life_in(database().instance_path)
 
 
 def submit_trial(target: str) -> AnyResponse:

@@ -6,11 +6,13 @@ import fcntl
 import os
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from webqueue import logs
+from webqueue.database.sockets import FOLDER
 from webqueue.jobs import Life
 
 log = logs.get(__name__)
@@ -19,6 +21,11 @@ SUFFIX: Final = ".lock"
 _UNFINISHED_SUFFIX: Final = ".new"
 # A file that is made takes its lock at once; one that lies about unlocked for longer was left by a crash.
 _UNFINISHED_FOR_SEC: Final = 60.0
+
+
+def life_in(instance: Path) -> Callable[[str], Life]:
+    """What is known of the workers of an instance, seen by a process that is none itself (P8)."""
+    return Liveness.of(instance).life
 
 
 class Liveness:
@@ -32,6 +39,11 @@ class Liveness:
         self.folder = folder
         self._locks: dict[str, int] = {}
         _keep_out_of_children(self)
+
+    @classmethod
+    def of(cls, instance: Path) -> Liveness:
+        """Those of an instance."""
+        return cls(instance / FOLDER)
 
     def enter(self, worker_id: str) -> None:
         """Take the lock of `worker_id`, held until `leave` or the end of this process, however it ends.

@@ -62,7 +62,7 @@ class WorkerPool:
         self._gone = threading.Event()
         self._runs = Runs()
         timing = timing or Timing()
-        self._liveness = Liveness(database.instance_path / "workers")
+        self._liveness = Liveness.of(database.instance_path)
         self._runner = Runner(
             make_services(database, settings),
             handlers=handlers or registry.installed(),

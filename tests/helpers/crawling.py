@@ -176,11 +176,7 @@ class BenchContext:
 
     def stored_times(self, urls: Iterable[str]) -> Mapping[str, StoredTimes]:
         with self._bench.database.reading() as session:
-            found = documents.times(session, TARGET, urls)
-        return {
-            url: StoredTimes(times.published_at, times.first_seen_at, times.last_seen_at)
-            for url, times in found.items()
-        }
+            return documents.times(session, TARGET, urls)
 
     def previous_result(self) -> Mapping[str, Any]:
         return self._bench.previous_result
@@ -196,20 +192,8 @@ class BenchContext:
         assert not self.job.is_trial, "a trial stores nothing"
         if document.original is not None:
             self.originals[document.url] = document.original
-        draft = documents.Draft(
-            url=document.url,
-            title=document.title,
-            text=document.text,
-            published_at=document.published_at,
-            hashed_text=document.hashed_text,
-            content_type=document.content_type,
-            etag=document.etag,
-            last_modified=document.last_modified,
-            aliases=document.aliases,
-        )
         with self._bench.database.transaction() as session:
-            stored = documents.store(session, draft, **self._documents, now=self._bench.clock())
-        return Stored(stored.what, stored.document_id)
+            return documents.store(session, document, **self._documents, now=self._bench.clock())
 
     def seen(self, url: str) -> None:
         with self._bench.database.transaction() as session:

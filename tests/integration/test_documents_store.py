@@ -30,11 +30,19 @@ def target(database: Database) -> str:
 
 
 def put(
-    database: Database, target: str, *, now: datetime = T0, root: str = "root1", **fields: Any
-) -> documents.StoreResult:
-    draft = documents.Draft(**({"url": URL, "title": "Title", "text": "Text"} | fields))
+    database: Database,
+    target: str,
+    *,
+    now: datetime = T0,
+    root: str = "root1",
+    original: str | None = None,
+    **fields: Any,
+) -> documents.Stored:
+    draft = documents.DocumentDraft(**({"url": URL, "title": "Title", "text": "Text"} | fields))
     with database.transaction() as session:
-        return documents.store(session, draft, target_code=target, job_id="job1", root_id=root, now=now)
+        return documents.store(
+            session, draft, target_code=target, job_id="job1", root_id=root, now=now, original=original
+        )
 
 
 def only(database: Database) -> Document:
@@ -152,7 +160,7 @@ def test_eight_writers_of_different_texts_make_a_version_each(database: Database
 def test_nothing_is_committed(database: Database, target: str) -> None:
     def fail_after_storing() -> None:
         with database.transaction() as session:
-            draft = documents.Draft(url=URL, title="", text="")
+            draft = documents.DocumentDraft(url=URL, title="", text="")
             documents.store(session, draft, target_code=target, job_id="j", root_id="r", now=T0)
             raise RuntimeError("the caller fails")
 

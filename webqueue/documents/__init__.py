@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from webqueue.documents.known import IN_CHAIN, KNOWN, NEW, Times, known, times, validators
+from webqueue.documents.known import IN_CHAIN, KNOWN, NEW, StoredTimes, known, times, validators
 from webqueue.documents.originals import OriginalStore
-from webqueue.documents.store import CHANGED, UNCHANGED, Draft, StoreResult, mark_missing, seen, store
+from webqueue.documents.store import CHANGED, UNCHANGED, DocumentDraft, Stored, mark_missing, seen, store
 
 __all__ = [
     "CHANGED",
@@ -12,10 +12,10 @@ __all__ = [
     "KNOWN",
     "NEW",
     "UNCHANGED",
-    "Draft",
+    "DocumentDraft",
     "OriginalStore",
-    "StoreResult",
-    "Times",
+    "Stored",
+    "StoredTimes",
     "known",
     "mark_missing",
     "seen",

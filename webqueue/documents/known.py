@@ -57,15 +57,15 @@ def known(
 
 
 @dataclass(frozen=True)
-class Times:
-    """When a document was published, as far as that is known, first stored, and last found by a request."""
+class StoredTimes:
+    """When a stored document was published, as far as that is known, first stored, and last found by a request."""
 
     published_at: datetime | None
     first_seen_at: datetime
     last_seen_at: datetime
 
 
-def times(session: Session, target_code: str, urls: Iterable[str]) -> dict[str, Times]:
+def times(session: Session, target_code: str, urls: Iterable[str]) -> dict[str, StoredTimes]:
     """When the documents that have `urls`, as their own or as others that led to them, were stored.
 
     Args:
@@ -74,7 +74,7 @@ def times(session: Session, target_code: str, urls: Iterable[str]) -> dict[str, 
         urls: what is not stored is left out of the answer.
     """
     wanted = {url_hash(url): url for url in urls}
-    found: dict[str, Times] = {}
+    found: dict[str, StoredTimes] = {}
     columns = (Document.published_at, Document.first_seen_at, Document.last_seen_at)
     for hashes in _batches(list(wanted)):
         own = select(Document.url_hash, *columns, literal(1)).where(
@@ -86,7 +86,7 @@ def times(session: Session, target_code: str, urls: Iterable[str]) -> dict[str, 
             .where(DocumentAlias.target_code == target_code, DocumentAlias.url_hash.in_(hashes))
         )
         rows = sorted(session.execute(union_all(own, other)).all(), key=lambda row: int(row[4]))
-        found |= {wanted[row[0]]: Times(row[1], row[2], row[3]) for row in rows}
+        found |= {wanted[row[0]]: StoredTimes(row[1], row[2], row[3]) for row in rows}
     return found
 
 

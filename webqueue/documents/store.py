@@ -26,16 +26,16 @@ _CONTENT_TYPE_LENGTH: Final = 255
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A page or file to be stored.
+class DocumentDraft:
+    """A page or file as a handler found it.
 
     Attributes:
         url: its identity within the target.
-        text: the main text.
-        hashed_text: what versions are told apart by, when it differs from `text`.
-        original: the key of its bytes in the `OriginalStore`.
+        text: the main text; versions are told apart by it, less what `ignore_selectors` match.
+        hashed_text: what the version is judged by, when it differs from `text`.
+        original: the bytes as they came, kept in the store.
         etag: validator of the response, sent back with the next conditional request; so is `last_modified`.
-        aliases: other URLs that led to it.
+        aliases: other URLs that led to it; they are known from then on.
     """
 
     url: str
@@ -43,7 +43,7 @@ class Draft:
     text: str
     published_at: datetime | None = None
     hashed_text: str | None = None
-    original: str | None = None
+    original: bytes | None = None
     content_type: str = "text/html"
     etag: str | None = None
     last_modified: str | None = None
@@ -51,11 +51,11 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class StoreResult:
-    """What `store` did: `new`, `changed` (a new version) or `unchanged`."""
+class Stored:
+    """What storing did: `new`, `changed` (a new version) or `unchanged`; a trial stores nothing, and has no id."""
 
     what: str
-    document_id: int
+    document_id: int | None
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,15 @@ class _Found:
 
 
 def store(
-    session: Session, draft: Draft, *, target_code: str, job_id: str, root_id: str, now: datetime
-) -> StoreResult:
+    session: Session,
+    draft: DocumentDraft,
+    *,
+    target_code: str,
+    job_id: str,
+    root_id: str,
+    now: datetime,
+    original: str | None = None,
+) -> Stored:
     """Store a document: once per target and URL, with one version for each text it had.
 
     A draft that came by an alias is the document of its `url` only when that one has the same text or title: pages
@@ -81,6 +88,7 @@ def store(
         job_id: the job that found it; `root_id` is the first job of its chain.
         root_id: see `job_id`.
         now: the database's time.
+        original: the key under which the `OriginalStore` keeps the draft's bytes already.
     """
     draft_hash = content_hash(draft.text if draft.hashed_text is None else draft.hashed_text)
     stamp = {"last_job_id": job_id, "last_root_id": root_id, "last_seen_at": now}
@@ -90,7 +98,9 @@ def store(
         if draft.aliases and document_id(session, target_code, draft.url) is not None:
             url = draft.aliases[0]  # its own address belongs to another page
         values = (
-            _values(draft) | stamp | {"content_hash": draft_hash, "first_seen_at": now, "changed_at": now}
+            _values(draft, original)
+            | stamp
+            | {"content_hash": draft_hash, "first_seen_at": now, "changed_at": now}
         )
         inserted = session.execute(
             _insert(session, Document)
@@ -106,22 +116,22 @@ def store(
             .returning(Document.id)
         ).scalar_one_or_none()
         if inserted is not None:
-            _add_version(session, inserted, 1, draft, draft_hash, job_id, now)
+            _add_version(session, inserted, 1, draft, draft_hash, original, job_id, now)
             _add_aliases(session, inserted, target_code, draft, url)
-            return StoreResult(NEW, inserted)
+            return Stored(NEW, inserted)
         # Another transaction stored it first, and has committed: the insert waited for it.
         found = _lock(session, target_code, url)
     what = UNCHANGED if found.content_hash == draft_hash else CHANGED
-    values = _values(draft) | stamp | {"misses": 0, "state": DocumentState.LIVE}
+    values = _values(draft, original) | stamp | {"misses": 0, "state": DocumentState.LIVE}
     if what == CHANGED:
         values |= {"content_hash": draft_hash, "version": found.version + 1, "changed_at": now}
-        _add_version(session, found.id, found.version + 1, draft, draft_hash, job_id, now)
+        _add_version(session, found.id, found.version + 1, draft, draft_hash, original, job_id, now)
     else:
         # The text may differ in what versions do not compare; the stored one stays that of its version.
         del values["text"], values["original"]
     session.execute(update(Document).where(Document.id == found.id).values(**values))
     _add_aliases(session, found.id, target_code, draft, url)
-    return StoreResult(what, found.id)
+    return Stored(what, found.id)
 
 
 def seen(session: Session, *, target_code: str, url: str, job_id: str, root_id: str, now: datetime) -> bool:
@@ -156,7 +166,7 @@ def mark_missing(session: Session, *, target_code: str, url: str) -> str | None:
     return str(states[0].state) if states else None
 
 
-def _find(session: Session, target_code: str, draft: Draft, draft_hash: str) -> _Found | None:
+def _find(session: Session, target_code: str, draft: DocumentDraft, draft_hash: str) -> _Found | None:
     """The document that the draft is a newer state of."""
     for link in draft.aliases:
         found = _by_id(session, document_id(session, target_code, link))
@@ -188,16 +198,16 @@ def _lock(session: Session, target_code: str, url: str) -> _Found:
     return found
 
 
-def _title(draft: Draft) -> str:
+def _title(draft: DocumentDraft) -> str:
     return storable(draft.title)[:_TITLE_LENGTH]
 
 
-def _values(draft: Draft) -> dict[str, Any]:
+def _values(draft: DocumentDraft, original: str | None) -> dict[str, Any]:
     return {
         "title": _title(draft),
         "text": draft.text,
         "published_at": draft.published_at,
-        "original": draft.original,
+        "original": original,
         "content_type": storable(draft.content_type)[:_CONTENT_TYPE_LENGTH],
         "etag": draft.etag,
         "last_modified": draft.last_modified,
@@ -205,7 +215,14 @@ def _values(draft: Draft) -> dict[str, Any]:
 
 
 def _add_version(
-    session: Session, document: int, version: int, draft: Draft, draft_hash: str, job_id: str, now: datetime
+    session: Session,
+    document: int,
+    version: int,
+    draft: DocumentDraft,
+    draft_hash: str,
+    original: str | None,
+    job_id: str,
+    now: datetime,
 ) -> None:
     session.execute(
         _insert(session, DocumentVersion).values(
@@ -216,12 +233,12 @@ def _add_version(
             title=_title(draft),
             text=draft.text,
             content_hash=draft_hash,
-            original=draft.original,
+            original=original,
         )
     )
 
 
-def _add_aliases(session: Session, document: int, target_code: str, draft: Draft, url: str) -> None:
+def _add_aliases(session: Session, document: int, target_code: str, draft: DocumentDraft, url: str) -> None:
     rows = [
         {"target_code": target_code, "url_hash": url_hash(alias), "document_id": document}
         for alias in _unique(draft.aliases)

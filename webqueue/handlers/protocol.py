@@ -9,7 +9,29 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from webqueue import documents
+from webqueue.documents import DocumentDraft, Stored, StoredTimes
 from webqueue.outcomes import Checkpoint, Outcome
+
+# What a handler stores is what `webqueue.documents` takes.
+__all__ = [
+    "BlockedError",
+    "Context",
+    "DocumentDraft",
+    "FetchError",
+    "Handler",
+    "HttpOptions",
+    "JobView",
+    "Known",
+    "Parameters",
+    "Request",
+    "Response",
+    "SiteView",
+    "StopRequested",
+    "Stored",
+    "StoredTimes",
+    "TargetView",
+]
 
 
 class Parameters(BaseModel):
@@ -146,53 +168,14 @@ class StopRequested(Exception):  # noqa: N818 - not an error: the run was asked 
     """The job was asked to stop while a request was under way or was waiting for its turn."""
 
 
-@dataclass(frozen=True)
-class DocumentDraft:
-    """A page or file as a handler found it.
-
-    Attributes:
-        url: its identity within the target.
-        text: the main text; versions are told apart by it, less what `ignore_selectors` match.
-        hashed_text: what the version is judged by, when it differs from `text`.
-        original: the bytes as they came, kept in the store.
-        aliases: other URLs that led to it; they are known from then on.
-    """
-
-    url: str
-    title: str
-    text: str
-    published_at: datetime | None = None
-    hashed_text: str | None = None
-    original: bytes | None = None
-    content_type: str = "text/html"
-    etag: str | None = None
-    last_modified: str | None = None
-    aliases: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What `ctx.store` did: `new`, `changed` (a new version) or `unchanged`."""
-
-    what: str
-    document_id: int | None
-
-
-@dataclass(frozen=True)
-class StoredTimes:
-    """When a stored document was published, as far as that is known, first stored, and last found by a request."""
-
-    published_at: datetime | None
-    first_seen_at: datetime
-    last_seen_at: datetime
-
-
 class Known:
     """What `ctx.known(url)` answers; the constants are the three cases of DESIGN section 6, "Known pages"."""
 
-    NEW: ClassVar[str] = "new"
-    KNOWN: ClassVar[str] = "known"  # stored before the chain's first job began
-    IN_CHAIN: ClassVar[str] = "in_chain"  # stored by this chain: not fetched again, does not count as known
+    NEW: ClassVar[str] = documents.NEW
+    KNOWN: ClassVar[str] = documents.KNOWN  # stored before the chain's first job began
+    IN_CHAIN: ClassVar[str] = (
+        documents.IN_CHAIN
+    )  # stored by this chain: not fetched again, does not count as known
 
 
 class Context(Protocol):

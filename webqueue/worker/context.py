@@ -121,11 +121,7 @@ class RunContext:
 
     def stored_times(self, urls: Iterable[str]) -> Mapping[str, StoredTimes]:
         asked = list(urls)
-        found = self._read(lambda session: documents.times(session, self.target.code, asked))
-        return {
-            url: StoredTimes(times.published_at, times.first_seen_at, times.last_seen_at)
-            for url, times in found.items()
-        }
+        return self._read(lambda session: documents.times(session, self.target.code, asked))
 
     def previous_result(self) -> Mapping[str, Any]:
         return self._read(lambda session: last_result(session, self.target.code))
@@ -138,26 +134,16 @@ class RunContext:
 
     def store(self, document: DocumentDraft) -> Stored:
         if self.job.is_trial:
-            return Stored("new", None)
+            return Stored(documents.NEW, None)
         original = None
         if document.original is not None:
             # Before the transaction: a file that nothing points to costs room, one that is missing costs the page.
             original = self._put(document.original)
-        draft = documents.Draft(
-            url=document.url,
-            title=document.title,
-            text=document.text,
-            published_at=document.published_at,
-            hashed_text=document.hashed_text,
-            original=original,
-            content_type=document.content_type,
-            etag=document.etag,
-            last_modified=document.last_modified,
-            aliases=document.aliases,
+        stored = self._fenced(
+            lambda session: documents.store(session, document, original=original, **self._stamp(session))
         )
-        result = self._fenced(lambda session: documents.store(session, draft, **self._stamp(session)))
-        self._stored[result.what] += 1
-        return Stored(result.what, result.document_id)
+        self._stored[stored.what] += 1
+        return stored
 
     def seen(self, url: str) -> None:
         if not self.job.is_trial:

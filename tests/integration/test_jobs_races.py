@@ -130,7 +130,9 @@ def test_submit_against_a_claim_that_finds_no_head(
         submitted = rival.result()
     else:
         submitted, claiming = meeting.run(submit("law"), claim(), waits=False)
-        if claiming.result():  # SQLite: it waited, and sees the job
+        if claimed := claiming.result():  # SQLite: it waited, and sees the job
+            assert [one.lease.job_id for one in claimed] == [submitted.id]
+            settled(world)
             return
     settled(world)
     assert world.claim_one().lease.job_id == submitted.id
@@ -299,7 +301,7 @@ def test_a_stop_after_the_finish_is_refused(world: World, meeting: Meeting) -> N
 def store(claimed: jobs.Claimed) -> Verb:
     def write(session: Session) -> None:
         jobs.fence(session, claimed.lease)
-        draft = documents.Draft(url="http://www.example.org/1", title="One", text="Text")
+        draft = documents.DocumentDraft(url="http://www.example.org/1", title="One", text="Text")
         documents.store(
             session,
             draft,

@@ -100,7 +100,7 @@ def test_an_exception_fails_the_job_with_type_message_and_traceback(world: World
     assert (job.status, job.error_msg) == ("failed", "ValueError: no such page")
     assert job.result is not None
     assert (job.result["error_type"], job.result["error"]) == ("ValueError", "no such page")
-    assert "def run" in job.result["traceback"] or "in run" in job.result["traceback"]
+    assert 'raise ValueError("no such page")' in job.result["traceback"]
 
 
 def test_a_handler_that_exits_fails_its_job_and_nothing_else(world: World, settings: Settings) -> None:

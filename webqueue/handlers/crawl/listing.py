@@ -122,8 +122,8 @@ def fetch_list_page(
         memory: of the target; a page that it knows is asked for conditionally, and noted for the next run.
         accept: media types, other than those of web pages.
         max_bytes: size at which the page is refused.
-        may_be_unchanged: ask conditionally; then
-        note: what the answer says of its version, for the next run. Else the caller does.
+        may_be_unchanged: ask conditionally, where the target knows the page's version.
+        note: keep that version for the next run; without it, the caller does.
 
     Raises:
         ListPageError: it could not be read.

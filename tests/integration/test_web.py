@@ -538,6 +538,35 @@ def test_a_target_with_one_wrong_field_names_it_and_stores_nothing(
         assert session.scalars(select(Target)).all() == []
 
 
+def test_all_wrong_fields_are_named_at_once_also_beside_what_is_no_number(
+    browser: Browser, database: Database
+) -> None:
+    wrong_site = site_fields(code="Bad Code", base_url="www.example.org", min_gap_sec="soon")
+    answer = browser.post("/sites/new", **wrong_site)
+    assert answer.status_code == 422
+    assert sorted(wrong_fields(answer)) == ["base_url", "code", "min_gap_sec"]
+
+    assert browser.post("/sites/new", **site_fields(min_gap_sec="soon")).status_code == 422
+    with database.reading() as session:
+        assert session.scalars(select(Site)).all() == [], "the rest was right, and is not stored without it"
+
+    database.run(lambda s: add_site(s, "example", "http://www.example.org/"))
+    wrong_target = target_fields(
+        schedule="61 * * * *",
+        interval_sec="often",
+        **{"params.item_selector": "ul[", "params.max_pages": "many", "retry.times": "x"},
+    )
+    answer = browser.post("/targets/new", **wrong_target)
+    assert answer.status_code == 422
+    assert sorted(wrong_fields(answer)) == [
+        "interval_sec",
+        "params-item_selector",
+        "params-max_pages",
+        "retry-times",
+        "schedule",
+    ]
+
+
 def test_a_target_is_added_changed_copied_and_deleted(browser: Browser, database: Database) -> None:
     database.run(lambda s: add_site(s, "example", "http://www.example.org/"))
     added = browser.post(

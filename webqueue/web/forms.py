@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -136,6 +137,23 @@ class Reader:
         """Raises InvalidInputError when something could not be read."""
         if self.problems:
             raise InvalidInputError(self.problems)
+
+    @contextmanager
+    def all_problems(self) -> Iterator[None]:
+        """Stores nothing, and tells all problems in one answer: what could not be read, and what the rest is refused for.
+
+        It goes around the storing, within the transaction.
+
+        Raises:
+            InvalidInputError: with both kinds of problems.
+        """
+        try:
+            yield
+        except InvalidInputError as error:
+            unreadable = {problem.field for problem in self.problems}
+            others = [problem for problem in error.problems if problem.field not in unreadable]
+            raise InvalidInputError([*self.problems, *others]) from error
+        self.raise_problems()
 
 
 def without_nothing(data: Mapping[str, Any]) -> dict[str, Any]:

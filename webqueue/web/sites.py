@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Blueprint, abort, flash, make_response, redirect, render_template, request, url_for
+from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue import clock, config, queries
@@ -101,9 +102,15 @@ def delete(code: str) -> AnyResponse:
 def _save(form: Form, code: str, *, new: bool) -> AnyResponse:
     form.shown = set(FIELDS)
     by = user_name()
+    read = Reader(form.values)
+    data = _data(read)
+
+    def store(session: Session) -> None:
+        with read.all_problems():
+            config.put_site(session, code, data, by=by, now=clock.now(session))
+
     try:
-        data = _data(form)
-        database().run(lambda s: config.put_site(s, code, data, by=by, now=clock.now(s)))
+        database().run(store)
     except InvalidInputError as error:
         form.refuse(error)
         return make_response(_form(form, code=None if new else code), 422)
@@ -113,9 +120,8 @@ def _save(form: Form, code: str, *, new: bool) -> AnyResponse:
     return redirect(url_for("sites.index") if has_targets else url_for("targets.add", site=code), 303)
 
 
-def _data(form: Form) -> dict[str, Any]:
-    read = Reader(form.values)
-    data = without_nothing(
+def _data(read: Reader) -> dict[str, Any]:
+    return without_nothing(
         {
             "name": read.optional("name"),
             "base_url": read.optional("base_url"),
@@ -138,8 +144,6 @@ def _data(form: Form) -> dict[str, Any]:
             ),
         }
     )
-    read.raise_problems()
-    return data
 
 
 def _form(form: Form, *, code: str | None) -> str:

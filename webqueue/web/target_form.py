@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from flask import Blueprint, abort, flash, make_response, redirect, render_template, request, url_for
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue import clock, config
@@ -100,9 +101,15 @@ def _save(form: Form, code: str, *, new: bool) -> AnyResponse:
     if _only_preview():
         return make_response(_page(form, code=None if new else code))
     by = user_name()
+    read = Reader(form.values)
+    data = _data(read, fields)
+
+    def store(session: Session) -> None:
+        with read.all_problems():
+            config.put_target(session, code, data, by=by, now=clock.now(session))
+
     try:
-        data = _data(form, fields)
-        database().run(lambda s: config.put_target(s, code, data, by=by, now=clock.now(s)))
+        database().run(store)
     except InvalidInputError as error:
         form.refuse(error)
         return make_response(_page(form, code=None if new else code), 422)
@@ -121,9 +128,8 @@ def _only_preview() -> bool:
     return "preview" in request.form
 
 
-def _data(form: Form, fields: list[ParameterField]) -> dict[str, Any]:
-    read = Reader(form.values)
-    data = without_nothing(
+def _data(read: Reader, fields: list[ParameterField]) -> dict[str, Any]:
+    return without_nothing(
         {
             "site": read.optional("site"),
             "handler": read.optional("handler"),
@@ -148,8 +154,6 @@ def _data(form: Form, fields: list[ParameterField]) -> dict[str, Any]:
             "params": parameters.read(fields, read),
         }
     )
-    read.raise_problems()
-    return data
 
 
 def _page(form: Form, *, code: str | None) -> str:

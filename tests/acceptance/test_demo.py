@@ -152,6 +152,7 @@ def log_in(served: Served) -> Browser:
     assert browser.get(login_link(served))[0] == 303
     status, page = browser.get("/")
     assert (status, "gazette" in page) == (200, True)
+    assert "name no contact" not in page, "its servers are its own"
     return browser
 
 

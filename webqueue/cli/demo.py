@@ -98,6 +98,8 @@ def demo(host: str, port: int, fresh: bool) -> None:
         database_url=f"sqlite:///{folder / 'webqueue.sqlite3'}",
         store_url=str(folder / "store"),
         allow_private_addresses=True,
+        # Its servers are its own; the warning that crawls name no contact would puzzle who has just begun.
+        contact="https://webqueue.invalid/demo",
     )
     with _sites(folder) as sites_port, opened(settings) as (database, _settings):
         _fill(database, sites_port)
@@ -153,5 +155,5 @@ def _announce(database: Database, address: str) -> None:
 
     click.echo(f"webqueue demo is at {address}")
     click.echo(f"Log in here, once, within 30 minutes: {address}/login/{link()}")
-    click.echo("Stop it with Ctrl-C; `webqueue demo --fresh` starts from nothing.")
+    click.echo(f"Stop it with Ctrl-C; `{sys.argv[0]} demo --fresh` starts from nothing.")
     sys.stdout.flush()

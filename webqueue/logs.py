@@ -25,7 +25,9 @@ def configure(*, json: bool = False, level: str = "INFO") -> None:
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if json
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     )
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -44,7 +46,7 @@ def configure(*, json: bool = False, level: str = "INFO") -> None:
     root.handlers = [handler]
     root.setLevel(level)
     # APScheduler tells of every round at INFO; httpx2 of every request, which the evidence files have already.
-    for noisy in ("apscheduler", "httpx2", "httpcore2", "trafilatura", "waitress.queue"):
+    for noisy in ("apscheduler", "httpx2", "httpcore2", "trafilatura", "waitress.queue", "alembic"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 

@@ -305,7 +305,9 @@ def test_an_export_has_what_was_learned_and_an_import_keeps_it(database: Databas
 def test_a_learned_interval_that_is_none(database: Database) -> None:
     load(database)
     empty(database)
-    load(database, FILE.replace("    interval_sec: 7\n", "    interval_sec: 7\n    learned_interval_sec: 6\n"))
+    load(
+        database, FILE.replace("    interval_sec: 7\n", "    interval_sec: 7\n    learned_interval_sec: 6\n")
+    )
     assert target(database).learned_interval_sec is None
 
 

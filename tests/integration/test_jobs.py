@@ -569,7 +569,9 @@ def test_queued_jobs_follow_a_site_that_gets_another_key_and_the_running_one_sta
 
 def test_a_rate_group_shares_a_key_and_may_keep_its_interval(world: World) -> None:
     with world.database.transaction() as session:
-        session.execute(update(RateGroupRow).values(grow_interval=False, cooldown_factor=1))  # the shipped one
+        session.execute(
+            update(RateGroupRow).values(grow_interval=False, cooldown_factor=1)
+        )  # the shipped one
     world.add_site("one", "http://www.gd.gov.cn/", adapter="gkmlpt")
     world.add_site("two", "http://wjk.gd.gov.cn/", adapter="gkmlpt")
     world.add_target("t1", "one")

@@ -98,6 +98,7 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("    rate_key", "    rate_key: 'a b'", "sites[example].rate_key", "is no rate key"),
     ("    min_gap_sec", "    min_gap_sec: -1", "sites[example].min_gap_sec", "at least 0"),
     ("    min_gap_sec", "    min_gap_sec: '1'", "sites[example].min_gap_sec", "must be a number, not text in quotes"),
+    ("    min_gap_sec", "    min_gap_sec: soon", "sites[example].min_gap_sec", "must be a number, not 'soon'"),
     ("    cooldown_sec", "    cooldown_sec: 1.5", "sites[example].cooldown_sec", "must be a whole number"),
     ("    allowed_hours", '    allowed_hours: "20:00"', "sites[example].allowed_hours", "no hours"),
     ("    obey_robots", "    obey_robots: maybe", "sites[example].obey_robots", "must be true or false"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -61,6 +62,9 @@ def kind_of(value: Any) -> str:
     return _KINDS.get(type(value), type(value).__name__)
 
 
+_PLAIN = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?|yes|no|on|off|true|false|null", re.IGNORECASE)
+
+
 def _text_wanted(value: Any) -> str:
     if isinstance(value, bool):
         return "must be text; yes, no, on, off, true and false mean true or false: put the text in quotes"
@@ -71,8 +75,12 @@ def _text_wanted(value: Any) -> str:
 
 def _wanted(what: str) -> Callable[[Any], str]:
     def message(value: Any) -> str:
-        quoted = " in quotes" if isinstance(value, str) else ""
-        return f"must be {what}, not {kind_of(value)}{quoted}"
+        if isinstance(value, str):
+            # In quotes, when it would be right without them.
+            return f"must be {what}, not " + (
+                "text in quotes" if _PLAIN.fullmatch(value) else f"{value[:60]!r}"
+            )
+        return f"must be {what}, not {kind_of(value)}"
 
     return message
 

@@ -24,7 +24,7 @@ from webqueue.queries.waiting import ordinal
 _BREAKS = re.compile(r"(?<=[./_-])(?=[^./_-])")
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-BAR_WIDTH, BAR_STEP, STRIP_HEIGHT, LEAST_HEIGHT = 5, 7, 20, 4
+BAR_WIDTH, BAR_STEP, STRIP_HEIGHT, LEAST_HEIGHT, LONG_STRIP = 5, 7, 20, 4, 200
 
 # What is shown for each state: the style, the icon, and the word.
 STATES = {
@@ -124,8 +124,8 @@ def when(at: datetime | None, *, empty: str = "") -> Markup:
     if at is None:
         return escape(empty)
     now = clock.local_now()
-    return Markup('<time datetime="{}" data-relative title="{}">{}</time><span class="sub">{}</span>').format(
-        _machine(at), _full(at), relative(at, now), absolute(at, now)
+    return Markup('<time datetime="{}" data-relative>{}</time><span class="sub">{}</span>').format(
+        _machine(at), relative(at, now), absolute(at, now)
     )
 
 
@@ -213,17 +213,21 @@ def strip(runs: Sequence[Run], *, height: int = STRIP_HEIGHT) -> Markup:
     if not runs:
         return Markup('<span class="muted">No runs yet</span>')
     longest = max((run.seconds or 0.0 for run in runs), default=0.0) or 1.0
+    # One line a run, one path a kind of run: rectangles would be half of a page with fifty strips.
+    drawn: dict[str, str] = {}
+    for index, run in enumerate(runs):
+        size = max(LEAST_HEIGHT, round((run.seconds or 0.0) / longest * height))
+        kind = "attention" if run.attention else run.status
+        drawn[kind] = drawn.get(kind, "") + f"M{index * BAR_STEP + BAR_WIDTH / 2} {height}v-{size}"
     bars = Markup("").join(
-        Markup('<rect class="bar-{}" x="{}" y="{}" width="{}" height="{}"/>').format(
-            "attention" if run.attention else run.status, index * BAR_STEP, height - size, BAR_WIDTH, size
-        )
-        for index, run in enumerate(runs)
-        for size in [max(LEAST_HEIGHT, round((run.seconds or 0.0) / longest * height))]
+        Markup('<path class="bar-{}" d="{}"/>').format(kind, path) for kind, path in drawn.items()
     )
     width = len(runs) * BAR_STEP - (BAR_STEP - BAR_WIDTH)
-    return Markup(
-        '<svg class="strip" role="img" aria-label="{}" width="{}" height="{}" viewBox="0 0 {} {}">{}</svg>'
-    ).format(_strip_words(runs), width, height, width, height, bars)
+    # Only a long strip has to shrink on a phone.
+    box = Markup(' viewBox="0 0 {} {}"').format(width, height) if width > LONG_STRIP else ""
+    return Markup('<svg class="strip" role="img" aria-label="{}" width="{}" height="{}"{}>{}</svg>').format(
+        _strip_words(runs), width, height, box, bars
+    )
 
 
 def _strip_words(runs: Sequence[Run]) -> str:

@@ -66,9 +66,9 @@ targets:
   - code: harbour_notices
     site: harbour
     handler: crawl
-    schedule: "*/2 * * * *"
+    schedule: "* * * * *"
     interval_sec: 0.3
-    note: This server answers 429 half-way; the crawl goes on from its checkpoint after the cooldown.
+    note: This server answers 429 half-way; after the cooldown the crawl goes on from its checkpoint, more slowly.
     params: PARAMS
   - code: registry_notices
     site: registry

@@ -157,19 +157,26 @@ def _job(database: Database, job_id: str) -> dict[str, Any]:
 
 
 def _wait(database: Database, job_id: str) -> dict[str, Any]:
-    """Wait until the job is final; tells why it does not run, whenever the reason changes."""
+    """Wait until the job is final; tells why it does not run, and how far it is, whenever that changes."""
     told: str | None = None
     while True:
         seen = database.wakeup.generation
         row = _job(database, job_id)
         if row["finished_at"] is not None:
             return row
-        reason = row["waiting"]["message"] if row["waiting"] else None
-        if reason != told:
-            told = reason
-            if reason:
-                click.echo(reason, err=True)
+        state = _state(row)
+        if state != told:
+            told = state
+            if state:
+                click.echo(state, err=True)
         database.wakeup.wait(seen, _POLL)
+
+
+def _state(row: dict[str, Any]) -> str | None:
+    """Why a job waits, or which list page it is at: one line each, not one for each article."""
+    if row["waiting"]:
+        return str(row["waiting"]["message"])
+    return f"list page {row['current_page']}" if row["current_page"] else None
 
 
 def _finish(row: dict[str, Any], *, waited: bool, as_json: bool) -> None:

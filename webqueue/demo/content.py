@@ -42,14 +42,17 @@ class Site:
     """One of the demo's sites.
 
     Attributes:
-        block_every: after this many requests it answers 429 for a while; 0 = never.
+        most_in_30_sec: it blocks whoever asks more often, for a while; 0 = nobody. A crawl that has learned a longer
+            interval stays below.
+        publish_every_sec: a new notice appears this often, so that the scheduled crawls find something.
         empty: its list lost all its links, as after a redesign.
     """
 
     code: str
     name: str
     address: str
-    block_every: int = 0
+    most_in_30_sec: int = 0
+    publish_every_sec: int = 60
     empty: bool = False
 
 
@@ -57,7 +60,7 @@ SITES: Final = (
     Site("gazette", "Northfield Gazette", "127.0.0.2"),
     Site("rivers", "Ministry of Rivers", "127.0.0.3"),
     Site("forests", "Ministry of Forests", "127.0.0.4"),
-    Site("harbour", "Harbour Office", "127.0.0.5", block_every=24),
+    Site("harbour", "Harbour Office", "127.0.0.5", most_in_30_sec=24, publish_every_sec=2),
     Site("registry", "Old Registry", "127.0.0.6", empty=True),
 )
 

@@ -7,14 +7,14 @@ import socket
 import sys
 import threading
 import time
+from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 from webqueue.demo import content
 
 BLOCK_SEC: Final = 10
-# One notice a minute is new, so that the scheduled crawls find something.
-_PUBLISH_EVERY_SEC: Final = 60
+_WINDOW_SEC: Final = 30
 _FIRST: Final = content.PER_PAGE * content.PAGES
 _ANSWER_SEC: Final = 0.05
 
@@ -33,7 +33,7 @@ class DemoServer(ThreadingHTTPServer):
         self.site = site
         self._opened_at = opened_at
         self._lock = threading.Lock()
-        self._requests = 0
+        self._requests: deque[float] = deque()
         self._blocked_until = 0.0
 
     def server_bind(self) -> None:
@@ -51,19 +51,21 @@ class DemoServer(ThreadingHTTPServer):
     @property
     def newest(self) -> int:
         """Number of the newest notice."""
-        return _FIRST + int((time.time() - self._opened_at) // _PUBLISH_EVERY_SEC)
+        return _FIRST + int((time.time() - self._opened_at) // self.site.publish_every_sec)
 
     def blocks(self) -> bool:
         """Count a request; whether it came too much, as the harbour office's firewall sees it."""
-        if not self.site.block_every:
+        if not self.site.most_in_30_sec:
             return False
         with self._lock:
             now = time.monotonic()
             if now < self._blocked_until:
                 return True
-            self._requests += 1
-            if self._requests > self.site.block_every:
-                self._requests = 0
+            self._requests.append(now)
+            while self._requests[0] < now - _WINDOW_SEC:
+                self._requests.popleft()
+            if len(self._requests) > self.site.most_in_30_sec:
+                self._requests.clear()
                 self._blocked_until = now + BLOCK_SEC - 1
                 return True
             return False

@@ -59,6 +59,21 @@ class Counters:
     links_on_page_1: int | None = None
     failures: list[str] = field(default_factory=list)
 
+    def since(self, before: Counters) -> str:
+        """What came of the articles since `before`, for a line of the log: `, 18 new, 2 known`."""
+        names = (
+            "new",
+            "changed",
+            "unchanged",
+            "known",
+            "in_chain",
+            "duplicates",
+            "skipped_other_key",
+            "failed",
+        )
+        grown = [(name, getattr(self, name) - getattr(before, name)) for name in names]
+        return "".join(f", {count} {name.replace('_', ' ')}" for name, count in grown if count)
+
     @property
     def fetched(self) -> int:
         """Articles that were fetched and read."""

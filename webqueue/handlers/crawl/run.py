@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -151,7 +152,11 @@ class ListCrawl(Run):
                 return self._no_such_page(listed)
             ended = page.ended
             if listed.number >= self._first:  # else it is only walked through, on the way to from_page
+                before = replace(self._counters)
                 stop = self._read(listed, page)
+                self._ctx.log(
+                    f"List page {listed.number}: {len(page.links)} links{self._counters.since(before)}"
+                )
                 self._commit(listed.number, self._listing.checkpoint_data(page.following))
                 if stop is not None:
                     return self._finish(stop)

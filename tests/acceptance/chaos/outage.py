@@ -57,9 +57,9 @@ def outage(server: PostgresServer, folder: Path, *, timing: Timing, away_sec: fl
         codes = on.add_targets(JOBS)
         on.world.add_site("ticked")
         on.world.add_target("ticked", site="ticked", schedule="* * * * *", params={"function": "os:getpid"})
-        for machine in ("one", "two"):
-            on.fleet.start(machine)
-        on.fleet.start("three", role="scheduler")
+        # On one machine, so that each knows of the other that it lives, and leaves it its ended leases to hand back.
+        for role in ("worker", "worker", "scheduler"):
+            on.fleet.start("machine", role=role).wait_until_ready()
         web = installation.serve(role="web")
         web.token = installation.token()
         job_ids = [on.world.submit(code).id for code in codes]

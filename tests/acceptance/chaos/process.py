@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -56,8 +55,9 @@ def main(options: Options) -> None:
     _write_errors_to(options.log)
     os.environ.update({**options.environment, VARIABLE: str(options.witness)})
     logs.configure(json=True)
-    asked = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: asked.set())
+    # A pipe and no event: a handler that interrupts the very `wait` of an event would wait for its lock for ever.
+    told, tell = os.pipe()
+    signal.signal(signal.SIGTERM, lambda *_: os.write(tell, b"."))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _step_the_clock_at_signals()
     chosen = settings.load(instance_path=options.instance, database_url=options.url)
@@ -66,7 +66,7 @@ def main(options: Options) -> None:
         scheduler = Scheduler(database)
         scheduler.start()
         note("ready")
-        asked.wait()
+        os.read(told, 1)
         scheduler.stop()
         return
     pool = WorkerPool(
@@ -74,7 +74,7 @@ def main(options: Options) -> None:
     )
     pool.start()
     note("ready")
-    asked.wait()
+    os.read(told, 1)
     if not pool.stop(options.grace_sec):
         os._exit(UNSTOPPED)  # a thread cannot be ended; the process can
     database.close()

@@ -13,7 +13,7 @@ import pytest
 from tests.acceptance.chaos.plan import Plan, new_seed
 from tests.acceptance.chaos.report import words
 from tests.acceptance.chaos.run import Verdict, run
-from tests.helpers.postgres import PostgresServer
+from tests.helpers import postgres
 from tests.helpers.requirements import MissingRequirementError, lacking
 
 FAILED_SEEDS: tuple[int, ...] = ()
@@ -30,7 +30,8 @@ def engine(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     if name == "postgresql":
         try:
-            PostgresServer().remove()
+            postgres._account()
+            postgres._binaries()
         except MissingRequirementError as error:
             lacking(str(error))
     return name
@@ -49,7 +50,7 @@ def test_no_promise_is_broken_under_kills_stops_and_restarts(
 
 def test_32_threads_in_8_processes_run_every_job_once(engine: str, tmp_path: Path) -> None:
     quiet = Plan(seed=new_seed(), kills=0, stops=0, pauses=0, terms=0, restarts=0, operations=0)
-    plan = replace(quiet, processes=8, threads=4, jobs=240, keys=40, backlog=240, lease_sec=60.0)
+    plan = replace(quiet, processes=8, threads=4, jobs=160, keys=40, backlog=160, lease_sec=60.0)
     verdict = run(plan, engine, tmp_path)
     assert_clean(verdict)
     assert verdict.figures["runs"] == verdict.figures["jobs"]

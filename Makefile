@@ -30,7 +30,7 @@ test: system-packages .venv/developing lint ## Set everything up, then lint, typ
 	$(STEP) 'Integration tests'
 	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/integration
 	$(STEP) 'Acceptance tests'
-	@$(VENV_PYTHON) -m pytest tests/acceptance
+	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/acceptance --ignore tests/acceptance/chaos
 	$(STEP) 'Browser tests'
 	@$(VENV_PYTHON) -m pytest tests/browser
 	$(STEP) 'All checks passed'
@@ -54,6 +54,11 @@ unit: .venv/developing ## Run the unit tests alone
 .PHONY: bench
 bench: .venv/developing ## Measure what a claim costs beside a deep key
 	@$(VENV_PYTHON) -m benchmarks.claims
+
+.PHONY: chaos-short
+chaos-short: .venv/developing ## The short forms of the chaos, for an otherwise idle machine
+	$(STEP) 'Chaos, short'
+	@$(VENV_PYTHON) -m pytest tests/acceptance/chaos
 
 .PHONY: chaos
 chaos: .venv/developing ## Attack the promises for long: killed, stopped and restarted processes (see docs/explanation)

@@ -143,7 +143,8 @@ def _without_worked_out_key(session: Session, code: str, data: dict[str, Any]) -
     stored = session.get(Site, code) if is_code(code) else None
     if stored is not None and stored.rate_key is None:
         worked_out.add(site_key(stored, groups))
-    return {**data, "rate_key": None} if data["rate_key"] in worked_out else data
+    asked = data["rate_key"]
+    return {**data, "rate_key": None} if isinstance(asked, str) and asked in worked_out else data
 
 
 def _code_cursor(query: Query) -> str | None:

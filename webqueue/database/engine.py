@@ -202,6 +202,13 @@ class Database:
             # again: such connections have to go.
             code = getattr(context.original_exception, "sqlite_errorcode", 0)
             if code & 0xFF == sqlite3.SQLITE_READONLY:
+                if (
+                    context.connection is not None
+                    and context.connection.connection.driver_connection is not None
+                ):
+                    # It is closed only once the traceback lets go of its statements: until then it would keep the
+                    # write lock that BEGIN IMMEDIATE gave it.
+                    context.connection.connection.driver_connection.rollback()
                 context.is_disconnect = True
 
         @event.listens_for(engine, "begin")

@@ -54,6 +54,7 @@ def test_the_log_is_appended_and_followed(admin: Admin, browser_page: BrowserPag
     page.goto(admin.login_link())
     page.goto(f"{admin.url}/jobs/{job.id}")
     expect(page.locator("#log-lines li")).to_have_count(60)
+    page.locator("#log").scroll_into_view_if_needed()  # how far down the page it stands is not the question
     admin.database.run(lambda session: log_lines(session, job, "A line that came later"))
     expect(page.locator("#log-lines li")).to_have_count(61)
     expect(page.get_by_text("A line that came later")).to_be_in_viewport()

@@ -89,7 +89,9 @@ def test_what_was_never_kept_is_not_found(store: OriginalStore) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [b"", b"no gzip", gzip.compress(b"another page"), gzip.compress(b"body")[:-6]]
+    "damage",
+    [b"", b"no gzip", gzip.compress(b"another page"), gzip.compress(b"body")[:-6]],
+    ids=["empty", "no-gzip", "another-page", "cut-off"],
 )
 def test_damage_is_told(tmp_path: Path, damage: bytes) -> None:
     store = OriginalStore(str(tmp_path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from webqueue.database import Database
 
 SQLITE_FILE = "webqueue.sqlite3"
+
+
+def pytest_configure() -> None:
+    """A run in the background of a script ignores Ctrl-C, and so would each process that a test stops by it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -127,7 +127,8 @@ class Schedule:
             return CronSim(self.fields, _START_OF_CENTURY).explain()
         options = Options()
         options.use_24hour_time_format = True
-        options.verbose = True
+        # "every day" tells something beside a fixed hour; after "every minute" it is noise.
+        options.verbose = not self.fields.split()[1].startswith("*")
         options.locale_code = "en_US"  # else the words would depend on the environment of the process
         words: str = get_description(self.fields, options)
         return words

@@ -290,7 +290,7 @@ def _overlap(session: Session, target: Target) -> str | None:
     standing = [row for row in open_jobs if target.overlap == "skip" or row.status == JobStatus.QUEUED]
     if not standing:
         return None
-    return f"overlap: job #{standing[0].seq} is still {standing[0].status} (overlap: {target.overlap})"
+    return f"overlap: job #{standing[0].seq} was still {standing[0].status}, and its target says {target.overlap}"
 
 
 def _jitter(target: Target, tick: datetime) -> timedelta:

@@ -125,7 +125,7 @@ def test_overlap_is_judged_by_the_jobs_status(
     assert ticks(world)[-1] == (at(13), with_running)
     if with_running == "skipped":
         reason = world.jobs()[-1].error_msg
-        assert reason == f"overlap: job #{running.seq} is still running (overlap: {overlap})"
+        assert reason == f"overlap: job #{running.seq} was still running, and its target says {overlap}"
         world.database.run(
             lambda session: jobs.submit(session, "news", source="manual", by="anna", from_page=2)
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from webqueue import clock
@@ -36,6 +36,15 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class ChainEnd:
+    """The last job of a chain of retries and continuations."""
+
+    id: str
+    seq: int
+    status: str
+
+
+@dataclass(frozen=True)
 class JobRow:
     """A job in the fields of DESIGN section 8, and some more that pages need.
 
@@ -44,6 +53,8 @@ class JobRow:
         queued_for_sec: from queueing to the first start (or now, or the end), never negative.
         running_for_sec: of the present or last run; 0.0 is a duration, None means that it never ran.
         waiting: why it is not running, for queued ones where it was asked for.
+        retry_of_seq: the number of the job `retry_of`, as pages show it.
+        chain_end: what its chain has come to by now, where that is another job.
     """
 
     id: str
@@ -82,6 +93,8 @@ class JobRow:
     stop_requested_by: str | None = None
     leased_by: str | None = None
     counters: dict[str, Any] = field(default_factory=dict)
+    retry_of_seq: int | None = None
+    chain_end: ChainEnd | None = None
 
     @property
     def is_final(self) -> bool:
@@ -179,8 +192,7 @@ def chain(session: Session, root_id: str) -> tuple[JobRow, ...]:
     jobs = session.scalars(
         select(Job).where(Job.root_id == root_id).order_by(Job.seq).limit(CHAIN_LIMIT)
     ).all()
-    now = clock.now(session)
-    return tuple(job_row(job, now, None) for job in jobs)
+    return job_rows(session, jobs, clock.now(session))
 
 
 def filtered_jobs(session: Session, statement: S, filters: JobFilter) -> S:
@@ -229,10 +241,37 @@ def _first_number_since(session: Session, moment: datetime) -> int:
 
 def _rows(session: Session, jobs: Sequence[Job], now: datetime) -> tuple[JobRow, ...]:
     waiting = waiting_for(session, jobs, now)
-    return tuple(job_row(job, now, waiting.get(job.seq)) for job in jobs)
+    return tuple(replace(row, waiting=waiting.get(row.seq)) for row in job_rows(session, jobs, now))
 
 
-def job_row(job: Job, now: datetime, waiting: Waiting | None) -> JobRow:
+def job_rows(session: Session, jobs: Sequence[Job], now: datetime) -> tuple[JobRow, ...]:
+    """Jobs as pages show them, with their places in their chains, but not why they wait."""
+    ends = chain_ends(session, {job.root_id for job in jobs})
+    before = {job.retry_of for job in jobs if job.retry_of}
+    seqs = dict(session.execute(select(Job.id, Job.seq).where(Job.id.in_(before))).all()) if jobs else {}
+    rows = []
+    for job in jobs:
+        end = ends.get(job.root_id)
+        rows.append(
+            replace(
+                _job_row(job, now),
+                retry_of_seq=seqs.get(job.retry_of or ""),
+                chain_end=None if end is None or end.seq <= job.seq else end,
+            )
+        )
+    return tuple(rows)
+
+
+def chain_ends(session: Session, roots: Collection[str]) -> dict[str, ChainEnd]:
+    """The last job of each of the chains that begin with the jobs `roots` (ids)."""
+    if not roots:
+        return {}
+    last = select(func.max(Job.seq)).where(Job.root_id.in_(roots)).group_by(Job.root_id)
+    rows = session.execute(select(Job.root_id, Job.id, Job.seq, Job.status).where(Job.seq.in_(last)))
+    return {row.root_id: ChainEnd(row.id, row.seq, row.status) for row in rows}
+
+
+def _job_row(job: Job, now: datetime) -> JobRow:
     cancelling = job.status == JobStatus.RUNNING and job.stop_requested
     first_start = job.began_at or job.started_at or job.finished_at or now
     return JobRow(
@@ -260,7 +299,6 @@ def job_row(job: Job, now: datetime, waiting: Waiting | None) -> JobRow:
         tick=job.tick,
         error_msg=job.error_msg,
         result=job.result,
-        waiting=waiting,
         root_id=job.root_id,
         created_by=job.created_by,
         from_page=job.from_page,

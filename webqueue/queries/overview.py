@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock
 from webqueue.models import Job, JobStatus, RateKey, Target
-from webqueue.queries.jobs import JobRow, job_row
+from webqueue.queries.jobs import JobRow, job_rows
 from webqueue.queries.runs import QUEUED, RUNNING
 from webqueue.queries.site_keys import keys_of_sites
 
@@ -38,15 +38,14 @@ class Counts:
 class FailureGroup:
     """Failures of one target with one error.
 
-    Attributes:
-        retry_job: the id of the job that repeats it by itself after a block, None when nothing does.
+    What has recovered by itself (the last job of its chain is done) is not among them: nobody need look at it.
+    The last one's `chain_end` is the job that repeats it after a block.
     """
 
     target: str
     error: str
     count: int
     last: JobRow
-    retry_job: str | None
 
 
 @dataclass(frozen=True)
@@ -92,17 +91,17 @@ def failures(session: Session, *, limit: int = 20) -> tuple[FailureGroup, ...]:
         .where(Job.finished_at >= now - DAY, Job.status == JobStatus.FAILED)
         .order_by(Job.finished_at.desc())
         .limit(MAX_FAILURES)
-    )
-    groups: dict[tuple[str, str], list[Job]] = {}
-    for job in jobs:
-        groups.setdefault((job.target_code, _without_ids(job.error_msg or "")), []).append(job)
+    ).all()
+    groups: dict[tuple[str, str], list[JobRow]] = {}
+    for row in job_rows(session, jobs, now):
+        if row.chain_end is None or row.chain_end.status != JobStatus.DONE:
+            groups.setdefault((row.target, _without_ids(row.error_msg or "")), []).append(row)
     return tuple(
         FailureGroup(
             target=target,
             error=same[0].error_msg or "It failed without saying why.",
             count=len(same),
-            last=job_row(same[0], now, None),
-            retry_job=_retry_job(same[0]),
+            last=same[0],
         )
         for (target, _), same in list(groups.items())[:limit]
     )
@@ -116,8 +115,8 @@ def attention_jobs(session: Session, *, limit: int = 5) -> tuple[JobRow, ...]:
         .where(Job.finished_at >= now - DAY, Job.status == JobStatus.DONE, Job.attention.is_not(None))
         .order_by(Job.finished_at.desc())
         .limit(limit)
-    )
-    return tuple(job_row(job, now, None) for job in jobs)
+    ).all()
+    return job_rows(session, jobs, now)
 
 
 def next_runs(session: Session, *, limit: int = 8) -> tuple[NextRun, ...]:
@@ -152,11 +151,3 @@ def _count_keys(session: Session, now: datetime) -> int:
 
 def _without_ids(error: str) -> str:
     return _ID.sub("", error)[:300]
-
-
-def _retry_job(job: Job) -> str | None:
-    retry = (job.result or {}).get("auto_retry")
-    if not isinstance(retry, dict):
-        return None
-    found = retry.get("job_id")
-    return found if isinstance(found, str) else None

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock
 from webqueue.models import Job, RateKey, Target
-from webqueue.queries.jobs import JobRow, job_row
+from webqueue.queries.jobs import JobRow, job_rows
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,5 @@ def _last_jobs(session: Session, codes: Sequence[str]) -> dict[str, JobRow]:
     )
     of_targets = select(Target.site_code, newest.label("seq")).where(Target.site_code.in_(codes)).subquery()
     numbers = select(func.max(of_targets.c.seq)).group_by(of_targets.c.site_code)
-    now = clock.now(session)
-    return {
-        job.site_code: job_row(job, now, None)
-        for job in session.scalars(select(Job).where(Job.seq.in_(numbers)))
-    }
+    jobs = session.scalars(select(Job).where(Job.seq.in_(numbers))).all()
+    return {row.site: row for row in job_rows(session, jobs, clock.now(session))}

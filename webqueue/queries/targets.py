@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from webqueue import clock
 from webqueue.errors import InvalidInputError, NotFoundError
 from webqueue.models import IntervalChange, Job, Site, Target
-from webqueue.queries.jobs import JobRow, job_row
+from webqueue.queries.jobs import JobRow, job_rows
 from webqueue.queries.paging import Page, checked_limit
 from webqueue.queries.runs import Run, last_runs_of_targets
 from webqueue.queries.site_keys import keys_of_sites
@@ -272,8 +272,8 @@ def _open_numbers(session: Session, codes: Sequence[str]) -> dict[str, int]:
 
 def _jobs(session: Session, numbers: Sequence[int]) -> dict[int, JobRow]:
     now = clock.now(session)
-    jobs = session.scalars(select(Job).where(Job.seq.in_(numbers)))
-    return {job.seq: job_row(job, now, None) for job in jobs}
+    jobs = session.scalars(select(Job).where(Job.seq.in_(numbers))).all()
+    return {row.seq: row for row in job_rows(session, jobs, now)}
 
 
 def _target_row(

@@ -79,7 +79,7 @@ def _field(name: str, info: FieldInfo) -> ParameterField:
     default = None if info.is_required() else info.get_default(call_default_factory=True)
     return ParameterField(
         name=f"params.{name}",
-        label=name.replace("_", " ").capitalize().replace("url", "URL"),
+        label=info.title or name.replace("_", " ").capitalize().replace("url", "URL"),
         kind=_kind(info.annotation),
         hint=info.description or "",
         required=info.is_required(),

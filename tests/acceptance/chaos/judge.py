@@ -204,7 +204,12 @@ def pauses(case: Case) -> Iterator[Finding]:
         until = min((end for end in ends if end >= pause.answered_at), default=float("inf"))
         for line in claims[pause.subject]:
             if pause.answered_at + TOLERANCE_SEC < line.claimed_at < until:
-                yield Finding("started on a paused key", f"{line.key}: job {line.job}")
+                yield Finding(
+                    "started on a paused key",
+                    f"{line.key}: job {line.job}, claimed {line.claimed_at - pause.answered_at:.4f} s after the pause "
+                    f"was answered (asked {pause.answered_at - pause.asked_at:.4f} s before), "
+                    f"resumed {until - pause.answered_at:.4f} s after, started {line.at - pause.answered_at:.4f} s after",
+                )
 
 
 def cooldowns(case: Case) -> Iterator[Finding]:

@@ -51,7 +51,9 @@ class GkmlptFields(Parameters):
         description="Instead of column_id: address of a column (…/gkmlpt/index#5), or of its JSON with {page}.",
     )
     page_start: int = Field(1, ge=0, le=1_000_000, description="What {page} is on list page 1.")
-    max_pages: int = Field(50, ge=1, le=100_000, description="The last list page that is fetched.")
+    max_pages: int = Field(
+        50, ge=1, le=100_000, title="List pages at most", description="The last list page that is fetched."
+    )
     items_path: JsonPath = Field("articles", description="Where the articles stand in the JSON.")
     url_path: JsonPath = Field("url", description="An article's URL.")
     title_path: JsonPath = Field("title", description="An article's title.")

@@ -50,7 +50,9 @@ class JsonFields(Parameters):
         description="URL of the JSON list, absolute or relative to the site's base URL; {page} is the number."
     )
     page_start: int = Field(1, ge=0, le=1_000_000, description="What {page} is on list page 1.")
-    max_pages: int = Field(50, ge=1, le=100_000, description="The last list page that is fetched.")
+    max_pages: int = Field(
+        50, ge=1, le=100_000, title="List pages at most", description="The last list page that is fetched."
+    )
     items_path: OptionalPath = Field(
         None, description="Where the items stand, e.g. data.list; empty: the document itself is the list."
     )

@@ -155,7 +155,7 @@ def unreadable(ctx: Context, listed: ListPage, response: Response, why: str, kep
     """The error of a list page that is not what its adapter reads; a copy of it is kept."""
     kept = ctx.keep_page(kept_as, response.body)
     return ListPageError(
-        f"List page {listed.number} could not be read: {response.url} {why}. A copy was kept as {kept}.",
+        f"List page {listed.number} could not be read: {response.url} {why}. A copy of it was kept.",
         kept_page=kept,
         url=response.url,
     )
@@ -171,8 +171,7 @@ def check_not_empty(ctx: Context, listed: ListPage, page: Listed) -> None:
         return
     kept = ctx.keep_page(page.kept_as, page.body)
     raise ListPageError(
-        f"No link on list page 1: {page.nothing} at {page.url}. "
-        f"Compare it with the copy of the page that was kept as {kept}.",
+        f"No link on list page 1: {page.nothing} at {page.url}. Compare it with the copy of the page that was kept.",
         kept_page=kept,
         url=page.url,
     )

@@ -82,13 +82,21 @@ class ArticleParameters(Parameters):
         (), max_length=100, description="CSS: parts of an article that make no new version when they change."
     )
     recheck_days: int = Field(
-        0, ge=0, le=3_650, description="Articles of so many days are fetched again, if they changed."
+        0,
+        ge=0,
+        le=3_650,
+        title="Look again for (days)",
+        description="Articles that are younger are fetched again, and get a version when they changed.",
     )
     attachments: bool = Field(
         False, description="Keep the files that articles link to (pdf, doc, xls …) as documents too."
     )
     attachment_max_mb: int = Field(
-        20, ge=1, le=200, description="Larger files are left out and counted (megabytes)."
+        20,
+        ge=1,
+        le=200,
+        title="Largest attachment (MB)",
+        description="Larger files are left out and counted.",
     )
 
 
@@ -99,11 +107,15 @@ class ListFields(Parameters):
         description="URL of the list pages, absolute or relative to the site's base URL; {page} is the number."
     )
     first_list_url: OptionalUrl = Field(None, description="URL of list page 1, when it has one of its own.")
-    page_start: int = Field(1, ge=0, le=1_000_000, description="What {page} is on list page 1.")
+    page_start: int = Field(
+        1, ge=0, le=1_000_000, title="First {page}", description="What {page} is on list page 1."
+    )
     next_selector: OptionalSelector = Field(
         None, description="CSS: the link to the next list page, instead of {page}."
     )
-    max_pages: int = Field(50, ge=1, le=100_000, description="The last list page that is fetched.")
+    max_pages: int = Field(
+        50, ge=1, le=100_000, title="List pages at most", description="The last list page that is fetched."
+    )
     item_selector: Selector = Field(description="CSS: the links to articles on a list page.")
 
 

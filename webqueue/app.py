@@ -8,8 +8,10 @@ from typing import Final
 from flask import Flask
 from sqlalchemy.orm import Session
 
-from webqueue import api, clock, db, metrics, web
-from webqueue.api import Caller
+from webqueue import clock, db, metrics, web
+from webqueue.api.blueprint import blueprint as api_blueprint
+from webqueue.api.callers import Caller
+from webqueue.api.status import health_blueprint
 from webqueue.database import Database, take_turn
 from webqueue.models import StoredSetting
 from webqueue.settings import Settings
@@ -39,8 +41,8 @@ def create_app(settings: Settings, database: Database | None = None) -> Flask:
     app.extensions["webqueue_settings"] = settings
     app.jinja_env.globals["names_contact"] = settings.names_contact
     db.init_app(app, database)
-    health = api.health_blueprint(database)
-    json_api = api.blueprint(database, logged_in=_logged_in)
+    health = health_blueprint(database)
+    json_api = api_blueprint(database, logged_in=_logged_in)
     figures = metrics.blueprint(database, logged_in_role=_role_of_login)
     # They guard themselves: API and metrics by tokens, and health tells nothing that needs a guard.
     guarded = (health, json_api, figures)

@@ -9,8 +9,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from webqueue import access, api
+from webqueue import access
+from webqueue.api.blueprint import blueprint
 from webqueue.api.callers import LoggedIn
+from webqueue.api.status import health_blueprint
 from webqueue.database import Database
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -28,8 +30,8 @@ class ApiClient:
 
     def __init__(self, database: Database, *, logged_in: LoggedIn | None = None) -> None:
         self.app = Flask("api")
-        self.app.register_blueprint(api.blueprint(database, logged_in=logged_in))
-        self.app.register_blueprint(api.health_blueprint(database))
+        self.app.register_blueprint(blueprint(database, logged_in=logged_in))
+        self.app.register_blueprint(health_blueprint(database))
         self.http: FlaskClient = self.app.test_client()
         self.tokens = {
             role: database.run(lambda s, role=role: access.add_token(s, role, role, by="tests", now=NOW))  # type: ignore[misc]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.api import SITE, TARGET, ApiClient, problem
-from webqueue import api
+from webqueue.api.blueprint import ROUTES
 from webqueue.database import Database
 
 words = st.text(max_size=20) | st.sampled_from(
@@ -58,7 +58,7 @@ def answer_is_sound(client: ApiClient, method: str, path: str, **more: Any) -> N
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    route=st.sampled_from(api.ROUTES),
+    route=st.sampled_from(ROUTES),
     caught=words | st.sampled_from(["example", "news", "1", "www.example.org"]),
     query=queries,
     body=bodies,

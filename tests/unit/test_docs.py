@@ -42,7 +42,10 @@ def rows_of(page: Path) -> list[list[str]]:
 
 def commands_of(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
     """Every command that does something, by its whole name: `jobs list`."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None, f"{prefix}{name} is listed, but is none"
         if isinstance(command, click.Group):
             yield from commands_of(command, f"{prefix}{name} ")
         else:
@@ -146,7 +149,9 @@ class TestCommands:
             if call.split()[0] in {"COMMAND", "--version", "--help"}:
                 continue
             name = command_in(call)
-            assert name is not None or call.split()[0] in cli.commands, f"{where} is no command"
+            assert name is not None or call.split()[0] in cli.list_commands(click.Context(cli)), (
+                f"{where} is no command"
+            )
             options = set(re.findall(r"(?<=\s)--[a-z][a-z-]*", call))
             known = options_of(COMMANDS[name]) if name else set()
             assert options <= known, f"{where} has no {options - known}"

@@ -3,36 +3,59 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Final
 
 import click
 
 import webqueue
-from webqueue.cli import demo, documents, files, jobs, maintenance, people, politeness, rate_keys, serving
 from webqueue.errors import WebqueueError
 
 _WRONG_USAGE: Final = 2
+# The module of webqueue.cli that has a command, and its name there: a command loads what it needs, and no more.
+_COMMANDS: Final = {
+    "check": "maintenance:check",
+    "db": "maintenance:db",
+    "demo": "demo:demo",
+    "documents": "documents:documents",
+    "export": "files:export",
+    "import": "files:import_",
+    "jobs": "jobs:jobs",
+    "politeness": "politeness:politeness",
+    "rate-keys": "rate_keys:rate_keys",
+    "run": "jobs:run",
+    "scheduler": "serving:scheduler",
+    "serve": "serving:serve",
+    "token": "people:token",
+    "try": "jobs:try_",
+    "user": "people:user",
+    "web": "serving:web",
+    "worker": "serving:worker",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _Commands(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command with this name; None when there is none."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name = _COMMANDS[cmd_name].split(":")
+        command: click.Command = getattr(import_module(f"webqueue.cli.{module}"), name)
+        return command
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(webqueue.__version__, prog_name="webqueue")
 def cli() -> None:
     """Polite, durable crawling: one job at a time per rate key."""
-
-
-for command in (
-    *serving.COMMANDS,
-    demo.demo,
-    *files.COMMANDS,
-    *jobs.COMMANDS,
-    rate_keys.rate_keys,
-    documents.documents,
-    politeness.politeness,
-    people.user,
-    people.token,
-    *maintenance.COMMANDS,
-):
-    cli.add_command(command)
 
 
 def main() -> None:

@@ -53,9 +53,6 @@ def export() -> None:
         click.echo(config.export_file(session), nl=False)
 
 
-COMMANDS = (import_, export)
-
-
 def _read(file: Path) -> str:
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")

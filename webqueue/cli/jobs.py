@@ -133,9 +133,6 @@ def retry(job: str) -> None:
         click.echo(_told(again))
 
 
-COMMANDS = (run, try_, jobs)
-
-
 def _told(submitted: verbs.Submitted) -> str:
     if submitted.deduplicated:
         return f"An equal job stands already: #{submitted.seq} ({submitted.id})"

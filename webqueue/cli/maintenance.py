@@ -43,6 +43,3 @@ def check(as_json: bool) -> None:
     show_one(row, as_json=as_json)
     if not settings.names_contact:
         click.echo(f"webqueue: warning: {NO_CONTACT}", err=True)
-
-
-COMMANDS = (db, check)

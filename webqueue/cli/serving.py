@@ -68,9 +68,6 @@ def scheduler() -> None:
         run_roles(database, settings, schedules=True)
 
 
-COMMANDS = (serve, web, worker, scheduler)
-
-
 def run_roles(
     database: Database,
     settings: Settings,

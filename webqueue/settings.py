@@ -42,6 +42,9 @@ class Settings(BaseSettings):
     allow_private_addresses: bool = Field(
         False, description="Let crawls reach loopback, private and link-local addresses."
     )
+    allow_commands: bool = Field(
+        False, description="Let `command` targets run programs of this machine as the worker's user."
+    )
     host_cooldown_delay_sec: int = Field(
         600,
         ge=0,
@@ -126,3 +129,19 @@ def load(**overrides: object) -> Settings:
                 for detail in error.errors()
             ]
         ) from None
+
+
+def commands_refusal() -> str | None:
+    """Why targets of the kind `command` are not run here; None where they are.
+
+    A target's program runs as the worker's user, so that whoever may write targets may do what that user can. That is
+    decided by who administers the machine, in its environment or `webqueue.env`, never in the admin, whose password
+    may be guessed.
+    """
+    if load().allow_commands:
+        return None
+    return (
+        "Targets of the kind 'command' are off. Whoever administers this machine turns them on by "
+        "WEBQUEUE_ALLOW_COMMANDS=true in the environment or in webqueue.env of the instance folder; every process of "
+        "webqueue then has to see it."
+    )

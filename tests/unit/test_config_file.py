@@ -115,7 +115,7 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("      timeout_sec", "      timeouts: 30", "sites[example].http.timeouts", "did you mean timeout_sec?"),
     ("  - code: example_news", "  - code: -x", "targets[-x].code", "is no code"),
     ("    site: example", "    site: exmaple", "targets[example_news].site", "there is no site 'exmaple'"),
-    ("    handler", "    handler: http", "targets[example_news].handler", "not built yet"),
+    ("    handler", "    handler: command", "targets[example_news].handler", "WEBQUEUE_ALLOW_COMMANDS"),
     ("    handler", "    handler: crawler", "targets[example_news].handler", "there is no handler 'crawler'"),
     ("    schedule", "    schedule: 0 3 * *", "targets[example_news].schedule", "has 4 fields"),
     ("    schedule", "    schedule: '0 0 30 2 *'", "targets[example_news].schedule", "never fires"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from webqueue.errors import InvalidInputError, NotBuiltError
+from webqueue.errors import InvalidInputError
 from webqueue.handlers import registry
 from webqueue.handlers.crawl import CrawlHandler
 from webqueue.handlers.crawl.gkmlpt import GkmlptParameters
@@ -56,7 +56,7 @@ class TestFinding:
             "class Their(Parameters):\n    depth: int\n"
             "class Handler:\n    kind = 'ftp'\n    parameters = Their\n    def run(self, ctx): return None\n",
         )
-        assert found.kinds() == ["crawl", "ftp", "python"]
+        assert found.kinds() == ["command", "crawl", "ftp", "http", "python"]
         assert found.check_params("ftp", {"depth": "3"}, adapter="list").model_dump() == {"depth": 3}
 
     @pytest.mark.parametrize(
@@ -74,24 +74,20 @@ class TestFinding:
         self, install: Callable[[str, str, str], Registry], source: str, what: str
     ) -> None:
         found = install("bad", f"broken_{abs(hash(source))}", source)
-        assert found.kinds() == ["crawl", "python"]
+        assert found.kinds() == ["command", "crawl", "http", "python"]
         with pytest.raises(BrokenHandlerError, match="handler 'bad'") as caught:
             found.get("bad")
         assert what in str(caught.value)
         with pytest.raises(InvalidInputError, match="bad"):
             found.check_params("bad", {}, adapter="list")
-        with pytest.raises(InvalidInputError, match=r"crawl, python, bad \(broken\)"):
+        with pytest.raises(InvalidInputError, match=r"command, crawl, http, python, bad \(broken\)"):
             found.get("nothing")
 
     def test_an_unknown_one(self) -> None:
-        with pytest.raises(InvalidInputError, match=r"no handler 'crwal'; this version has: crawl, python"):
+        with pytest.raises(
+            InvalidInputError, match=r"no handler 'crwal'; this version has: command, crawl, http, python"
+        ):
             registry.get("crwal")
-
-    @pytest.mark.parametrize("kind", ["command", "http"])
-    def test_one_that_is_not_built_yet(self, kind: str) -> None:
-        with pytest.raises(NotBuiltError, match=f"{kind!r} is not built yet"):
-            registry.get(kind)
-        assert "not built yet" in problems(kind, {})["handler"]
 
     def test_two_of_one_kind_the_first_is_used(self) -> None:
         points = [

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -256,6 +256,17 @@ class Context(Protocol):
 
     def log(self, message: str, level: str = "info") -> None:
         """Add a line to the job's log."""
+
+
+@runtime_checkable
+class RunsPrograms(Protocol):
+    """What a context has for a handler whose requests are made by others, unseen."""
+
+    def check_lease(self) -> None:
+        """Raises LeaseLostError once the lease's deadline has passed: whatever makes requests has to end at once (P1)."""
+
+    def requested(self) -> None:
+        """Note that a request may have been made right now: the next one to the key keeps its distance (P11)."""
 
 
 class Handler(Protocol):

@@ -17,7 +17,6 @@ from webqueue.handlers.protocol import Handler, Parameters
 log = logs.get(__name__)
 
 GROUP: Final = "webqueue.handlers"
-NOT_BUILT: Final = ("command", "http")
 
 
 class BrokenHandlerError(WebqueueError):
@@ -37,6 +36,14 @@ class ChoosesParameters(Protocol):
 
     def parameters_for(self, adapter: str) -> type[Parameters]:
         """The parameters for that adapter; raises NotBuiltError or InvalidInputError for one that it has not."""
+
+
+@runtime_checkable
+class MayBeOff(Protocol):
+    """A handler that an installation may have turned off."""
+
+    def refusal(self) -> str | None:
+        """Why its targets can be neither saved nor run at present; None when they can."""
 
 
 class Registry:
@@ -69,7 +76,6 @@ class Registry:
         """The handler of a kind.
 
         Raises:
-            NotBuiltError: the kind is in the specification, but this version does not have it.
             BrokenHandlerError: it is installed, but cannot be loaded.
             InvalidInputError: there is no such handler; the error names those there are.
         """
@@ -79,8 +85,6 @@ class Registry:
                 raise found
             return found
         names = self._names()
-        if kind in NOT_BUILT:
-            raise NotBuiltError(f"The handler {kind!r} is not built yet; this version has: {names}.")
         raise InvalidInputError.of("handler", f"there is no handler {kind!r}; this version has: {names}")
 
     def check_params(self, kind: str, params: Mapping[str, Any], *, adapter: str) -> Parameters:
@@ -96,8 +100,10 @@ class Registry:
         """
         try:
             handler = self.get(kind)
-        except (NotBuiltError, BrokenHandlerError) as error:
+        except BrokenHandlerError as error:
             raise InvalidInputError.of("handler", str(error)) from error
+        if isinstance(handler, MayBeOff) and (refusal := handler.refusal()) is not None:
+            raise InvalidInputError.of("handler", refusal)
         model = handler.parameters
         if isinstance(handler, ChoosesParameters):
             try:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Integer, Select, func, literal, literal_column, select, tuple_
 from sqlalchemy.orm import Session
 
-from webqueue import clock, jobs_sql
+from webqueue import clock, jobs_sql, settings
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.job_verbs.hours import opening
 from webqueue.job_verbs.settling import settle
@@ -49,12 +49,15 @@ def submit(
     Raises:
         NotFoundError: there is no such target.
         InvalidInputError: `from_page` is out of range.
+        ConflictError: the target runs a command, and commands are off.
     """
     if not 0 <= from_page <= _LAST_PAGE:
         raise InvalidInputError.of("from_page", f"must be between 0 and {_LAST_PAGE:,}, not {from_page}")
     target, key = lock_key_of_target(session, target_code)
     if accepted := _accepted_before(session, new_id):
         return accepted
+    if source != JobSource.SCHEDULE:  # nobody is there whom a refusal would reach: the job itself tells it
+        _refuse_what_is_off(target)
     if source in _DEDUPLICATED:
         equal = _equal_job(session, target_code, force=force, from_page=from_page)
         if equal is not None:
@@ -88,7 +91,7 @@ def retry(session: Session, job_id: str, *, by: str, new_id: str | None = None) 
 
     Raises:
         NotFoundError: there is no such job.
-        ConflictError: it has not failed and was not cancelled.
+        ConflictError: it has not failed and was not cancelled, or it runs a command and commands are off.
     """
     old = find_job(session, job_id)
     if old.status not in {JobStatus.FAILED, JobStatus.CANCELLED}:
@@ -99,6 +102,7 @@ def retry(session: Session, job_id: str, *, by: str, new_id: str | None = None) 
     target, key = lock_key_of_target(session, old.target_code)
     if accepted := _accepted_before(session, new_id):
         return accepted
+    _refuse_what_is_off(target)
     first_page = resume_page(old)
     equal = _equal_job(session, old.target_code, force=old.force, from_page=first_page)
     if equal is not None:
@@ -131,6 +135,11 @@ def skip_ticks(session: Session, target_code: str, reasons: Mapping[datetime, st
         for tick, reason in reasons.items()
     ]
     return [job.id for job in added if job is not None]
+
+
+def _refuse_what_is_off(target: Target) -> None:
+    if target.handler == "command" and (refusal := settings.commands_refusal()) is not None:
+        raise ConflictError(f"Target {target.code!r} was not queued. {refusal}")
 
 
 def new_job_id() -> str:

@@ -66,8 +66,10 @@ def as_text(value: Any) -> Any:
     """A stored value as the text of a field; True and False stay, for check boxes."""
     if value is None or isinstance(value, bool):
         return "" if value is None else value
-    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
-        return "\n".join(value)
+    if isinstance(value, list | tuple) and all(
+        isinstance(item, str | int) and not isinstance(item, bool) for item in value
+    ):
+        return "\n".join(str(item) for item in value)
     if isinstance(value, Mapping | list | tuple):
         return json.dumps(value, ensure_ascii=False, indent=2)
     return f"{value:g}" if isinstance(value, float) else str(value)

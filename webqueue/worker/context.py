@@ -87,6 +87,7 @@ class RunContext:
         self._services = services
         self._database = services.database
         self._fetcher: Fetching | None = None
+        self._requested_at: datetime | None = None
         self._stored: Counter[str] = Counter()
         self._reporter = Reporter(services.database, run.lease, counters=self._counters)
         run.use(abort=self._abort, flush=self._reporter.flush)
@@ -94,7 +95,8 @@ class RunContext:
     @property
     def last_request_at(self) -> datetime | None:
         """End of the run's last request; None when it made none."""
-        return None if self._fetcher is None else self._fetcher.last_request_at
+        times = (self._requested_at, None if self._fetcher is None else self._fetcher.last_request_at)
+        return max((time for time in times if time is not None), default=None)
 
     @property
     def evidence(self) -> list[dict[str, Any]]:
@@ -103,6 +105,12 @@ class RunContext:
 
     def should_stop(self) -> bool:
         return self.run.should_stop()
+
+    def check_lease(self) -> None:
+        self.run.check_lease()
+
+    def requested(self) -> None:
+        self._requested_at = clock.local_now()
 
     def known(self, url: str) -> str:
         return self.known_all([url])[url]

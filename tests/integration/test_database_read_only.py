@@ -34,7 +34,7 @@ def test_the_next_try_has_a_connection_that_writes(database: Database) -> None:
         session.execute(text("DELETE FROM jobs"))
 
     database.run(write)
-    assert tries == [1, 1]
+    assert tries == [1], "it is refused when it begins, before any work"
     assert database.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
 
 

@@ -171,6 +171,10 @@ class Database:
     @contextmanager
     def _session(self, engine: Engine) -> Iterator[Session]:
         with Session(engine, expire_on_commit=False) as session:
+            if self.is_sqlite:
+                # Takes the write lock: a time that is read before the wait for it would be too early, and a job could
+                # seem to have started while its key was still paused.
+                session.connection()
             yield session
             wakes = wakeup_requested(session)
             if wakes and not self.is_sqlite:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -199,9 +199,19 @@ class BenchContext:
         with self._bench.database.transaction() as session:
             assert documents.seen(session, url=url, **self._documents, now=self._bench.clock())
 
-    def missing(self, url: str) -> None:
+    def missing(self, url: str) -> bool:
         with self._bench.database.transaction() as session:
-            documents.mark_missing(session, target_code=TARGET, url=url)
+            root, now = self.job.root_id, self._bench.clock()
+            state = documents.mark_missing(session, target_code=TARGET, url=url, root_id=root, now=now)
+        return state == documents.GONE
+
+    def recent_unmet(self, since: datetime, limit: int) -> Sequence[str]:
+        with self._bench.database.reading() as session:
+            return documents.recent_unmet(session, TARGET, since=since, root_id=self.job.root_id, limit=limit)
+
+    def last_found_at(self) -> datetime | None:
+        with self._bench.database.reading() as session:
+            return documents.last_found_at(session, TARGET)
 
     def fetch(self, request: Request) -> Response:
         if urlsplit(request.url).hostname != "127.0.0.1":

@@ -317,32 +317,68 @@ class TestKnown:
 
 
 class TestMissing:
-    def miss(self, database: Database, target: str, url: str = URL) -> str | None:
+    def miss(self, database: Database, target: str, root: str, *, hours: int = 1) -> str | None:
         with database.transaction() as session:
-            return documents.mark_missing(session, target_code=target, url=url)
+            return documents.mark_missing(
+                session, target_code=target, url=URL, root_id=root, now=T0 + hours * HOUR
+            )
 
-    def test_twice_in_a_row_is_gone_and_kept(self, database: Database, target: str) -> None:
+    def test_twice_in_a_row_is_gone_since_then_and_kept(self, database: Database, target: str) -> None:
         put(database, target)
-        assert [self.miss(database, target) for _ in range(3)] == ["live", "gone", "gone"]
+        states = [self.miss(database, target, root, hours=hours) for hours, root in enumerate("ABC")]
+        assert states == ["live", "gone", "gone"]
+        assert only(database).gone_at == T0 + HOUR, "the second time, not the last one"
         assert len(versions(database)) == 1
+
+    def test_a_chain_that_is_retried_counts_once(self, database: Database, target: str) -> None:
+        put(database, target)
+        assert [self.miss(database, target, root) for root in "AAAB"] == ["live", "live", "live", "gone"]
 
     @pytest.mark.parametrize("again", ["store", "seen"])
     def test_a_page_that_comes_back_is_live(self, database: Database, target: str, again: str) -> None:
         put(database, target)
-        self.miss(database, target)
-        self.miss(database, target)
+        self.miss(database, target, "A")
+        self.miss(database, target, "B")
         if again == "store":
             put(database, target)
         else:
             with database.transaction() as session:
                 documents.seen(session, target_code=target, url=URL, job_id="j", root_id="r", now=T0)
-        assert only(database).state == "live"
-        assert self.miss(database, target) == "live"
+        assert (only(database).state, only(database).gone_at) == ("live", None)
+        assert self.miss(database, target, "C") == "live"
 
     def test_nobody_misses_what_was_never_stored(self, database: Database, target: str) -> None:
-        assert self.miss(database, target) is None
+        assert self.miss(database, target, "A") is None
         with database.transaction() as session:
             assert not documents.seen(session, target_code=target, url=URL, job_id="j", root_id="r", now=T0)
+
+
+class TestForgetting:
+    """Retention of documents (off by default): what goes stays known."""
+
+    def forget(self, database: Database, before: datetime, limit: int = 100) -> int:
+        with database.transaction() as session:
+            return documents.forget_documents(session, before=before, now=T0 + 9 * HOUR, limit=limit)
+
+    def test_what_no_request_found_for_long_goes_with_its_versions(
+        self, database: Database, target: str
+    ) -> None:
+        for number in range(5):
+            put(database, target, url=f"{URL}?{number}", now=T0 + number * HOUR)
+        assert self.forget(database, T0 + 3 * HOUR, limit=2) == 2
+        assert self.forget(database, T0 + 3 * HOUR, limit=2) == 1
+        assert self.forget(database, T0 + 3 * HOUR) == 0
+        with database.reading() as session:
+            assert sorted(session.scalars(select(Document.url))) == [f"{URL}?3", f"{URL}?4"]
+        assert len(versions(database)) == 2
+
+    def test_it_stays_known_and_may_be_stored_anew(self, database: Database, target: str) -> None:
+        put(database, target)
+        assert self.forget(database, T0 + HOUR) == 1
+        assert state(database, target, URL, root="later", began=T0 + 10 * HOUR) == documents.KNOWN
+        assert put(database, target, root="forced", now=T0 + 20 * HOUR).what == documents.NEW
+        assert state(database, target, URL, root="forced", began=T0 + 20 * HOUR) == documents.IN_CHAIN
+        assert self.forget(database, T0 + 21 * HOUR) == 1, "its address is remembered already"
 
 
 def test_another_process_sees_it(

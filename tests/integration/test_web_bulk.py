@@ -20,7 +20,7 @@ from webqueue.app import create_app
 from webqueue.database import Database
 from webqueue.models import AuditEntry, Job, Target
 from webqueue.settings import Settings
-from webqueue.web.job_bulk import csv_line, harmless
+from webqueue.queries.csv_lines import csv_line, harmless
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Who asks: the holder of a bearer token, or, for reading, whoever is logged in to the pages."""
+"""Who asks: the holder of a token, or, for reading, whoever is logged in to the pages."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ def find_caller(database: Database, logged_in: LoggedIn | None) -> Caller:
         UnauthorizedError: nobody that is known.
     """
     header = request.headers.get("Authorization")
+    if header is not None and header[:6].lower() == "basic ":
+        return _bearer(database, f"Bearer {_password_of_reader()}")
     if header is not None:
         return _bearer(database, header)
     caller = logged_in() if logged_in is not None and request.method in {"GET", "HEAD"} else None
@@ -55,6 +57,17 @@ def require(caller: Caller, action: Action) -> None:
     """Raises ForbiddenError unless the caller's role allows `action`."""
     if not access.allows(caller.role, action):
         raise ForbiddenError(f"The role {caller.role} may not {action}.")
+
+
+def _password_of_reader() -> str:
+    """A token sent as a password, by any name (RFC 7617): most feed readers can send nothing else.
+
+    For reading only: a browser that was once given a password sends it along with every request to this host, also
+    with one that another site's page made.
+    """
+    sent = request.authorization
+    reads = request.method in {"GET", "HEAD"}
+    return sent.password or "" if reads and sent is not None else ""
 
 
 def _bearer(database: Database, header: str) -> Caller:

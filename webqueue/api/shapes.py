@@ -62,6 +62,7 @@ _DOCUMENT_FIELDS = (
     "last_seen_at",
     "changed_at",
     "state",
+    "gone_at",
     "version",
     "content_hash",
     "content_type",

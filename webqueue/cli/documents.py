@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import quote
 
 import click
-from sqlalchemy.orm import Session
 
-from webqueue import queries
+from webqueue import clock, queries
 from webqueue.api import shapes
 from webqueue.cli.opening import opened
 from webqueue.cli.output import json_option, show_one, show_rows
-from webqueue.queries.documents import document_texts
+from webqueue.database import Database
+from webqueue.models import DocumentState
+from webqueue.queries import document_export
 
 _COLUMNS: Final = ("id", "target", "title", "url", "changed_at", "state", "version")
-_FIELDS: Final = (
-    *("id", "target", "url", "title", "text", "published_at", "first_seen_at", "last_seen_at", "changed_at"),
-    *("state", "version", "content_hash"),
-)
-# A cell that starts with one of these is a formula to a spreadsheet.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 @click.group()
@@ -36,12 +29,17 @@ def documents() -> None:
 @documents.command("list")
 @click.option("--target")
 @click.option("--job", help="Id of a job that stored a version of them, or found them last.")
+@click.option("--state", type=click.Choice([state.value for state in DocumentState]))
+@click.option("--search", "query", help="Words, each to be found in title, text or URL.")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, queries.MAX_LIMIT))
 @json_option
-def list_(target: str | None, job: str | None, limit: int, as_json: bool) -> None:
+def list_(
+    target: str | None, job: str | None, state: str | None, query: str | None, limit: int, as_json: bool
+) -> None:
     """List documents, newest first."""
+    wanted = queries.DocumentFilter(target=target, job=job, state=state, q=query)
     with opened() as (database, _settings), database.reading() as session:
-        page = queries.list_documents(session, queries.DocumentFilter(target=target, job=job), limit=limit)
+        page = queries.list_documents(session, wanted, limit=limit)
         rows = [_without_text(shapes.document(row, "")) for row in page.items]
     show_rows(
         rows, _COLUMNS, as_json=as_json, empty="No document fits. Crawls store them: `webqueue run TARGET`."
@@ -60,19 +58,29 @@ def show(document: int, as_json: bool) -> None:
 @documents.command("export")
 @click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Changed since (UTC).")
 @click.option("--target")
-@click.option("--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
-def export(since: datetime | None, target: str | None, form: str) -> None:
-    """Print documents with their texts, one a line."""
-    wanted = queries.DocumentFilter(target=target, since=since.replace(tzinfo=UTC) if since else None)
-    with opened() as (database, _settings), database.reading() as session:
-        rows = _with_texts(session, wanted)
-        if form == "jsonl":
-            for row in rows:
-                click.echo(
-                    json.dumps({name: row.get(name) for name in _FIELDS}, ensure_ascii=False, default=str)
-                )
+@click.option("--state", type=click.Choice([state.value for state in DocumentState]))
+@click.option("--search", "query", help="Words, each to be found in title, text or URL.")
+@click.option(
+    "--format", "form", type=click.Choice(["jsonl", "csv", "atom"]), default="jsonl", show_default=True
+)
+def export(
+    since: datetime | None, target: str | None, state: str | None, query: str | None, form: str
+) -> None:
+    """Print documents with their texts, newest first; as atom, the newest 100 without their whole texts."""
+    wanted = queries.DocumentFilter(
+        target=target, since=since.replace(tzinfo=UTC) if since else None, state=state, q=query
+    )
+    out = sys.stdout.buffer  # UTF-8, whatever the terminal is
+    with opened() as (database, _settings):
+        if form == "atom":
+            with database.reading() as session:
+                now = clock.now(session)
+                address = f"urn:webqueue:documents:{quote(target or '')}"
+                out.write(document_export.atom_feed(session, wanted, feed_url=address, now=now))
         else:
-            _write_csv(rows)
+            for line in _lines(database, wanted, form):
+                out.write(line.encode())
+    out.flush()
 
 
 def _without_text(row: dict[str, Any]) -> dict[str, Any]:
@@ -80,26 +88,7 @@ def _without_text(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "text"}
 
 
-def _with_texts(session: Session, wanted: queries.DocumentFilter) -> Iterator[dict[str, Any]]:
-    cursor: str | None = None
-    while True:
-        page = queries.list_documents(session, wanted, cursor=cursor, limit=queries.MAX_LIMIT)
-        texts = document_texts(session, [row.id for row in page.items])
-        for row in page.items:
-            yield shapes.document(row, texts[row.id])
-        cursor = page.next_cursor
-        if cursor is None:
-            return
-
-
-def _write_csv(rows: Iterator[dict[str, Any]]) -> None:
-    out = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(out)
-    writer.writerow(_FIELDS)
-    for row in rows:
-        writer.writerow([_harmless(row.get(name)) for name in _FIELDS])
-    out.detach()
-
-
-def _harmless(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+def _lines(database: Database, wanted: queries.DocumentFilter, form: str) -> Iterator[str]:
+    if form == "csv":
+        return document_export.csv_lines(database, wanted)
+    return document_export.jsonl_lines(database, wanted)

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from webqueue.documents.known import IN_CHAIN, KNOWN, NEW, StoredTimes, known, times, validators
+from webqueue.documents.forgetting import forget_documents
+from webqueue.documents.known import (
+    IN_CHAIN,
+    KNOWN,
+    NEW,
+    StoredTimes,
+    known,
+    last_found_at,
+    recent_unmet,
+    times,
+    validators,
+)
 from webqueue.documents.originals import OriginalStore
-from webqueue.documents.store import CHANGED, UNCHANGED, DocumentDraft, Stored, mark_missing, seen, store
+from webqueue.documents.store import (
+    CHANGED,
+    GONE,
+    UNCHANGED,
+    DocumentDraft,
+    Stored,
+    mark_missing,
+    seen,
+    store,
+)
 
 __all__ = [
     "CHANGED",
+    "GONE",
     "IN_CHAIN",
     "KNOWN",
     "NEW",
@@ -16,8 +37,11 @@ __all__ = [
     "OriginalStore",
     "Stored",
     "StoredTimes",
+    "forget_documents",
     "known",
+    "last_found_at",
     "mark_missing",
+    "recent_unmet",
     "seen",
     "store",
     "times",

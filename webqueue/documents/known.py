@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import literal, select, union_all
+from sqlalchemy import func, literal, null, select, union_all
 from sqlalchemy.orm import Session
 
 from webqueue.documents.hashes import url_hash
-from webqueue.models import Document, DocumentAlias
+from webqueue.models import Document, DocumentAlias, DocumentState, ForgottenDocument
 
 NEW: Final = "new"
 KNOWN: Final = "known"
 IN_CHAIN: Final = "in_chain"
 
-# SQLite takes 32,766 parameters in a statement; each URL is bound twice.
+# SQLite takes 32,766 parameters in a statement; each URL is bound three times.
 _URLS_IN_A_STATEMENT: Final = 5_000
 
 
@@ -48,9 +48,18 @@ def known(
             .join(Document, Document.id == DocumentAlias.document_id)
             .where(DocumentAlias.target_code == target_code, DocumentAlias.url_hash.in_(hashes))
         )
+        # What retention has deleted stays known, else every old page of a list would look new.
+        forgotten = select(
+            ForgottenDocument.url_hash, ForgottenDocument.forgotten_at, null(), literal(-1)
+        ).where(ForgottenDocument.target_code == target_code, ForgottenDocument.url_hash.in_(hashes))
         # A document's own URL counts more than one that led to another document: it comes last and stays.
-        rows = sorted(session.execute(union_all(own, other)).all(), key=lambda row: int(row[3]))
+        rows: list[Any] = sorted(
+            session.execute(union_all(own, other, forgotten)).all(), key=lambda row: int(row[3])
+        )
         for found, first_seen_at, last_root_id, _ in rows:
+            if last_root_id is None:
+                states[wanted[found]] = KNOWN
+                continue
             before = first_seen_at < chain_began_at and last_root_id != root_id
             states[wanted[found]] = KNOWN if before else IN_CHAIN
     return states
@@ -88,6 +97,38 @@ def times(session: Session, target_code: str, urls: Iterable[str]) -> dict[str, 
         rows = sorted(session.execute(union_all(own, other)).all(), key=lambda row: int(row[4]))
         found |= {wanted[row[0]]: StoredTimes(row[1], row[2], row[3]) for row in rows}
     return found
+
+
+def recent_unmet(
+    session: Session, target_code: str, *, since: datetime, root_id: str, limit: int
+) -> list[str]:
+    """URLs of documents that are recent and not gone, and that a chain has not asked for; the newest first.
+
+    Args:
+        session: of the caller's transaction.
+        target_code: whose documents.
+        since: published then or later; where that is not known, first stored.
+        root_id: first job of the chain; what it stored, saw or missed is left out.
+        limit: at most so many.
+    """
+    dated = func.coalesce(Document.published_at, Document.first_seen_at)
+    statement = (
+        select(Document.url)
+        .where(
+            Document.target_code == target_code,
+            dated >= since,
+            Document.state == DocumentState.LIVE,
+            Document.last_root_id != root_id,
+        )
+        .order_by(Document.id.desc())
+        .limit(limit)
+    )
+    return list(session.scalars(statement))
+
+
+def last_found_at(session: Session, target_code: str) -> datetime | None:
+    """When the newest document of a target was first stored."""
+    return session.scalar(select(func.max(Document.first_seen_at)).where(Document.target_code == target_code))
 
 
 def validators(session: Session, target_code: str, url: str) -> Mapping[str, str]:

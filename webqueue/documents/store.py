@@ -19,8 +19,10 @@ from webqueue.models import Document, DocumentAlias, DocumentState, DocumentVers
 NEW: Final = "new"
 CHANGED: Final = "changed"
 UNCHANGED: Final = "unchanged"
+GONE: Final = DocumentState.GONE.value
 
 MISSES_UNTIL_GONE: Final = 2  # DESIGN section 6: 404 or 410 twice
+_FOUND: Final = {"misses": 0, "state": DocumentState.LIVE, "gone_at": None}
 _TITLE_LENGTH: Final = 1_000  # characters; a title beyond it is an attack or a mistake
 _CONTENT_TYPE_LENGTH: Final = 255
 
@@ -122,7 +124,7 @@ def store(
         # Another transaction stored it first, and has committed: the insert waited for it.
         found = _lock(session, target_code, url)
     what = UNCHANGED if found.content_hash == draft_hash else CHANGED
-    values = _values(draft, original) | stamp | {"misses": 0, "state": DocumentState.LIVE}
+    values = _values(draft, original) | stamp | _FOUND
     if what == CHANGED:
         values |= {"content_hash": draft_hash, "version": found.version + 1, "changed_at": now}
         _add_version(session, found.id, found.version + 1, draft, draft_hash, original, job_id, now)
@@ -139,27 +141,38 @@ def seen(session: Session, *, target_code: str, url: str, job_id: str, root_id: 
     changed = session.execute(
         update(Document)
         .where(Document.id == document_id(session, target_code, url))
-        .values(
-            last_seen_at=now, last_job_id=job_id, last_root_id=root_id, misses=0, state=DocumentState.LIVE
-        )
+        .values(last_seen_at=now, last_job_id=job_id, last_root_id=root_id, **_FOUND)
         .returning(Document.id)
     ).all()
     return bool(changed)
 
 
-def mark_missing(session: Session, *, target_code: str, url: str) -> str | None:
+def mark_missing(session: Session, *, target_code: str, url: str, root_id: str, now: datetime) -> str | None:
     """Note that a document's page answered 404 or 410: twice in a row marks it gone and keeps it.
+
+    Two answers to one chain count once: a chain that is retried has asked for the same reason twice.
+
+    Args:
+        session: a writing transaction in which the caller locked the job.
+        target_code: of the document.
+        url: its own, or another one that led to it.
+        root_id: first job of the chain that asked; its links are not fetched again by that chain.
+        now: the database's time, kept as the time since when it is gone.
 
     Returns:
         The document's state now, None when there is no such document.
     """
-    misses = Document.misses + 1
+    counted = (Document.misses > 0) & (Document.last_root_id == root_id)
+    misses = case((counted, Document.misses), else_=Document.misses + 1)
+    gone = misses >= MISSES_UNTIL_GONE
     states = session.execute(
         update(Document)
         .where(Document.id == document_id(session, target_code, url))
         .values(
             misses=misses,
-            state=case((misses >= MISSES_UNTIL_GONE, DocumentState.GONE.value), else_=Document.state),
+            state=case((gone, DocumentState.GONE.value), else_=Document.state),
+            gone_at=case((gone & (Document.state != DocumentState.GONE.value), now), else_=Document.gone_at),
+            last_root_id=root_id,
         )
         .returning(Document.state)
     ).all()

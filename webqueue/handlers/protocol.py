@@ -209,6 +209,12 @@ class Context(Protocol):
     def stored_times(self, urls: Iterable[str]) -> Mapping[str, StoredTimes]:
         """When the documents that have these URLs were stored; what is not stored is left out."""
 
+    def recent_unmet(self, since: datetime, limit: int) -> Sequence[str]:
+        """URLs of live documents published, or else stored, since a time, that this chain has not asked for yet."""
+
+    def last_found_at(self) -> datetime | None:
+        """When the target's newest document was first stored; None while there is none."""
+
     def previous_result(self) -> Mapping[str, Any]:
         """The result of the target's last done job that was no trial; empty when there is none."""
 
@@ -224,8 +230,12 @@ class Context(Protocol):
     def seen(self, url: str) -> None:
         """Note that a stored document was found unchanged (HTTP 304)."""
 
-    def missing(self, url: str) -> None:
-        """Note that a stored document's page answered 404 or 410; the second time in a row marks it gone."""
+    def missing(self, url: str) -> bool:
+        """Note that a stored document's page answered 404 or 410; the second time in a row marks it gone.
+
+        Returns:
+            Whether it is gone now.
+        """
 
     def fetch(self, request: Request) -> Response:
         """Send one request, when it is this key's turn.

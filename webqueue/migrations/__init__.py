@@ -24,6 +24,7 @@ from sqlalchemy import Connection, inspect, text
 from webqueue import logs
 from webqueue.database import Database
 from webqueue.errors import WebqueueError
+from webqueue.migrations import search_index
 
 log = logs.get(__name__)
 # Any number does, as long as nobody else in this database uses it: "webqueue" on a telephone's keys.
@@ -42,11 +43,11 @@ def upgrade(database: Database) -> bool:
     Raises:
         MigrationError: the database was written by a newer webqueue.
     """
-    if is_current(database):
+    if is_current(database) and _is_searchable(database):
         return False
     with _one_at_a_time(database):
         if is_current(database):
-            return False
+            return _build_search_index(database)
         if database.is_sqlite:
             copy_before(database)
         # Alembic runs its own transaction on this connection; foreign keys are off while batch mode rebuilds tables.
@@ -81,6 +82,21 @@ def is_current(database: Database) -> bool:
             f"(revision {revision}). Install that version, or restore the copy made before its upgrade."
         ) from None
     return revision == script.get_current_head()
+
+
+def _is_searchable(database: Database) -> bool:
+    with database.engine.connect() as connection:
+        return search_index.exists(connection)
+
+
+def _build_search_index(database: Database) -> bool:
+    """Make the index that an earlier upgrade could not make; whether it was made now."""
+    if _is_searchable(database):
+        return False
+    with database.engine.connect() as connection:
+        built = search_index.build(connection)
+        connection.commit()
+    return built
 
 
 def copy_before(database: Database) -> Path | None:

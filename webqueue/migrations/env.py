@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
+from webqueue.migrations.search_index import is_own
 from webqueue.models import Base
 
 connection = context.config.attributes["connection"]
@@ -12,6 +13,7 @@ context.configure(
     target_metadata=Base.metadata,
     render_as_batch=True,
     compare_type=True,
+    include_name=is_own,
     user_module_prefix="types.",
 )
 with context.begin_transaction():

@@ -5,7 +5,13 @@ from __future__ import annotations
 from webqueue.models.access import AuditEntry, Role, Token, User
 from webqueue.models.base import Base, StoredSetting
 from webqueue.models.deliveries import Delivery, DeliveryStatus
-from webqueue.models.documents import Document, DocumentAlias, DocumentState, DocumentVersion
+from webqueue.models.documents import (
+    Document,
+    DocumentAlias,
+    DocumentState,
+    DocumentVersion,
+    ForgottenDocument,
+)
 from webqueue.models.jobs import Job, JobLog, JobSource, JobStatus
 from webqueue.models.login_attempts import LoginAttempt
 from webqueue.models.processes import Process
@@ -22,6 +28,7 @@ __all__ = [
     "DocumentAlias",
     "DocumentState",
     "DocumentVersion",
+    "ForgottenDocument",
     "IntervalChange",
     "Job",
     "JobLog",

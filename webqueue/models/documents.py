@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy import ForeignKey, Index, String, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, deferred, mapped_column
 
 from webqueue.database import Text
@@ -27,6 +27,14 @@ class Document(Base):
         Index("ix_documents_target_id", "target_code", "id"),
         Index("ix_documents_changed", "changed_at", "id"),
         Index("ix_documents_last_job", "last_job_id", "id"),
+        Index(
+            "ix_documents_gone",
+            "id",
+            sqlite_where=text("state = 'gone'"),
+            postgresql_where=text("state = 'gone'"),
+        ),
+        Index("ix_documents_found", "target_code", "first_seen_at"),
+        Index("ix_documents_seen", "last_seen_at"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -40,6 +48,8 @@ class Document(Base):
     last_seen_at: Mapped[datetime]
     changed_at: Mapped[datetime]
     state: Mapped[str] = mapped_column(String(8), default=DocumentState.LIVE)
+    # Since when it is gone; NULL while it is live.
+    gone_at: Mapped[datetime | None]
     version: Mapped[int] = mapped_column(default=1)
     content_hash: Mapped[str] = mapped_column(String(64))
     content_type: Mapped[str] = mapped_column(String(255), default="")
@@ -85,3 +95,13 @@ class DocumentAlias(Base):
     target_code: Mapped[str] = mapped_column(ForeignKey("targets.code"), primary_key=True)
     url_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     document_id: Mapped[int] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"))
+
+
+class ForgottenDocument(Base):
+    """A URL whose document retention has deleted: it stays known, so that no crawl fetches it as if it were new."""
+
+    __tablename__ = "forgotten_documents"
+
+    target_code: Mapped[str] = mapped_column(ForeignKey("targets.code", ondelete="CASCADE"), primary_key=True)
+    url_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    forgotten_at: Mapped[datetime]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from webqueue.politeness.keys import resolve_url
 from webqueue.queries.audit import AuditRow, list_audit
 from webqueue.queries.changes import job_version, state_version
+from webqueue.queries.document_diff import Diff, version_diff
+from webqueue.queries.document_search import Piece, Search, marked, reaches_all, snippets
 from webqueue.queries.documents import (
     DocumentDetail,
     DocumentFilter,
@@ -86,6 +88,7 @@ __all__ = [
     "AuditRow",
     "ChosenJob",
     "Counts",
+    "Diff",
     "DocumentDetail",
     "DocumentFilter",
     "DocumentRow",
@@ -101,10 +104,12 @@ __all__ = [
     "NextRun",
     "NotBefore",
     "Page",
+    "Piece",
     "ProcessRow",
     "Progress",
     "RateKeyRow",
     "Run",
+    "Search",
     "SiteRow",
     "Status",
     "TargetFilter",
@@ -138,12 +143,16 @@ __all__ = [
     "list_rate_keys",
     "list_sites",
     "list_targets",
+    "marked",
     "matching_jobs",
     "matching_targets",
     "newest_number",
     "next_runs",
+    "reaches_all",
     "resolve_url",
     "running_jobs",
     "sites_by_key",
+    "snippets",
     "state_version",
+    "version_diff",
 ]

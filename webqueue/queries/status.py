@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock
 from webqueue.models import Job, Process, RateKey, RateKeyStatus
+from webqueue.queries import document_search
 from webqueue.queries.runs import QUEUED
 from webqueue.queries.waiting import alive_after, pool
 
@@ -37,6 +38,7 @@ class Status:
 
     Attributes:
         overdue_keys: keys that were due more than a minute ago and wait for a worker.
+        search: `ok`, or why documents are searched slowly and what to do.
     """
 
     now: datetime
@@ -48,6 +50,7 @@ class Status:
     running: int
     queued: int
     overdue_keys: int
+    search: str
     processes: tuple[ProcessRow, ...]
 
 
@@ -84,6 +87,7 @@ def get_status(session: Session) -> Status:
         running=state.running,
         queued=session.scalar(select(func.count()).select_from(Job).where(Job.status == QUEUED)) or 0,
         overdue_keys=_overdue_keys(session, now),
+        search=document_search.state(session).message or "ok",
         processes=processes,
     )
 

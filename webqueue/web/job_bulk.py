@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -16,6 +14,7 @@ from webqueue.access import Action
 from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.queries import ChosenJob, JobFilter, JobRow
+from webqueue.queries.csv_lines import csv_line
 from webqueue.web import answers, confirm, job_filters
 from webqueue.web.auth import needs, user_name
 from webqueue.web.jobs import worker_life
@@ -28,8 +27,6 @@ CSV_FIELDS: Final = (
 )  # fmt: skip
 CSV_PAGE: Final = queries.MAX_LIMIT
 CSV_MOST: Final = 100_000
-# A cell that starts so is worked out by spreadsheets (CSV injection, OWASP); an apostrophe makes it text.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 @pages.get("/jobs.csv")
@@ -87,18 +84,6 @@ def retry() -> AnyResponse:
         again,
         {"queued": "queued again", "standing": "not queued, an equal job stands already"},
     )
-
-
-def csv_line(cells: Sequence[str]) -> str:
-    """One line of CSV (RFC 4180) in which no cell is a formula."""
-    buffer = io.StringIO()
-    csv.writer(buffer).writerow([harmless(cell) for cell in cells])
-    return buffer.getvalue()
-
-
-def harmless(cell: str) -> str:
-    """`cell`, so that a spreadsheet takes it for text."""
-    return f"'{cell}" if cell.lstrip(" \n\u3000").startswith(_FORMULA) else cell
 
 
 def number_of(count: int, word: str) -> str:

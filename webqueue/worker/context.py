@@ -131,6 +131,16 @@ class RunContext:
         asked = list(urls)
         return self._read(lambda session: documents.times(session, self.target.code, asked))
 
+    def recent_unmet(self, since: datetime, limit: int) -> Sequence[str]:
+        return self._read(
+            lambda session: documents.recent_unmet(
+                session, self.target.code, since=since, root_id=self.job.root_id, limit=limit
+            )
+        )
+
+    def last_found_at(self) -> datetime | None:
+        return self._read(lambda session: documents.last_found_at(session, self.target.code))
+
     def previous_result(self) -> Mapping[str, Any]:
         return self._read(lambda session: last_result(session, self.target.code))
 
@@ -158,12 +168,19 @@ class RunContext:
             self._fenced(lambda session: documents.seen(session, url=url, **self._stamp(session)))
             self._stored["not_modified"] += 1
 
-    def missing(self, url: str) -> None:
-        if not self.job.is_trial:
-            self._fenced(
-                lambda session: documents.mark_missing(session, target_code=self.target.code, url=url)
+    def missing(self, url: str) -> bool:
+        if self.job.is_trial:
+            return False
+        state = self._fenced(
+            lambda session: documents.mark_missing(
+                session,
+                target_code=self.target.code,
+                url=url,
+                root_id=self.job.root_id,
+                now=clock.now(session),
             )
-            self._stored["missing"] += 1
+        )
+        return state == documents.GONE
 
     def fetch(self, request: Request) -> Response:
         self.run.check_lease()

@@ -1,0 +1,188 @@
+"""Search over title, text and address of documents (docs/decisions/0009).
+
+A query is plain text: its words, each to be found somewhere in the document, whatever the case. No sign in it means
+anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import ColumnElement, Text, column, func, literal_column, or_, select, table
+from sqlalchemy.orm import Session
+
+from webqueue.database.types import storable
+from webqueue.errors import InvalidInputError
+from webqueue.migrations import search_index
+from webqueue.migrations.search_index import FTS_TABLE, SEARCHED_CHARACTERS
+from webqueue.models import Document
+
+MAX_QUERY: Final = 200  # characters
+SHORT_REACH: Final = 20_000
+_TRIGRAM: Final = 3
+_BEFORE, _AFTER = 60, 180
+_SPACES: Final = re.compile(r"\s+")
+
+_FTS = table(FTS_TABLE, column("rowid"))
+
+
+@dataclass(frozen=True)
+class Search:
+    """The words of a query.
+
+    Attributes:
+        words: each at least one character, and each once.
+    """
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, query: str | None) -> Search:
+        """The words of what somebody typed.
+
+        Raises:
+            InvalidInputError: it is longer than MAX_QUERY.
+        """
+        query = storable(query or "")
+        if len(query) > MAX_QUERY:
+            raise InvalidInputError.of("q", f"has {len(query)} characters; a search takes {MAX_QUERY}.")
+        return cls(tuple(dict.fromkeys(query.split())))
+
+    @property
+    def has_short_words(self) -> bool:
+        """Whether a word is shorter than the index can find."""
+        return any(len(word) < _TRIGRAM for word in self.words)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a snippet; `hit` marks what was searched for."""
+
+    text: str
+    hit: bool = False
+
+
+@dataclass(frozen=True)
+class SearchState:
+    """Whether documents are searched by an index, and what to do where they are not."""
+
+    indexed: bool
+    message: str
+
+
+def state(session: Session) -> SearchState:
+    """How documents are searched in this database."""
+    if not search_index.exists(session.connection()):
+        if session.get_bind().dialect.name == "sqlite":
+            advice = "this SQLite has no FTS5 with trigrams (3.34 or newer has)"
+        else:
+            advice = (
+                "let a superuser run CREATE EXTENSION pg_trgm in this database, then run webqueue db upgrade"
+            )
+        return SearchState(False, f"Documents are searched without an index, slowly: {advice}.")
+    if session.get_bind().dialect.name == "postgresql" and not _knows_all_letters(session):
+        return SearchState(
+            False,
+            "The search index knows no Chinese, because this database's locale is C: such words are found, but "
+            "slowly. Make the database with the locale C.UTF-8 or any other of UTF-8.",
+        )
+    return SearchState(True, "")
+
+
+def conditions(session: Session, search: Search) -> Iterator[ColumnElement[bool]]:
+    """What a document has to fulfil to be found."""
+    if not search.words:
+        return
+    by_index = session.get_bind().dialect.name == "sqlite" and search_index.exists(session.connection())
+    long_words = [word for word in search.words if len(word) >= _TRIGRAM]
+    if by_index and long_words:
+        yield Document.id.in_(select(_FTS.c.rowid).where(_fts_match(long_words)))
+    for word in search.words:
+        if not (by_index and len(word) >= _TRIGRAM):
+            yield _contains(session, word)
+    if search.has_short_words:
+        yield Document.id > _newest(session) - SHORT_REACH
+
+
+def reaches_all(session: Session, search: Search) -> bool:
+    """Whether every document was looked at: short words are looked for in the newest ones only."""
+    return not search.has_short_words or _newest(session) <= SHORT_REACH
+
+
+def snippets(session: Session, search: Search, document_ids: Sequence[int]) -> dict[int, tuple[Piece, ...]]:
+    """A short piece of each document's text around the first match, with the matches marked.
+
+    A document that was found by its title or address alone has none.
+    """
+    if not search.words or not document_ids:
+        return {}
+    pattern = _pattern(search)
+    statement = select(Document.id, func.substr(Document.text, 1, SEARCHED_CHARACTERS)).where(
+        Document.id.in_(document_ids)
+    )
+    found: dict[int, tuple[Piece, ...]] = {}
+    for row in session.execute(statement):
+        text = str(row[1])
+        first = pattern.search(text)
+        if first is not None:
+            found[int(row[0])] = _around(text, first.start(), pattern)
+    return found
+
+
+def marked(search: Search, text: str) -> tuple[Piece, ...]:
+    """A short text with the matches marked; one piece when there is none."""
+    return tuple(_pieces(text, _pattern(search))) if search.words else (Piece(text),)
+
+
+def _fts_match(words: Sequence[str]) -> ColumnElement[bool]:
+    """Each word in quotes is a phrase to FTS5, with every operator in it a mere sign."""
+    phrases = " AND ".join('"' + word.replace('"', '""') + '"' for word in words)
+    return column(FTS_TABLE).op("MATCH", is_comparison=True)(phrases)
+
+
+def _contains(session: Session, word: str) -> ColumnElement[bool]:
+    pattern = f"%{word.replace('/', '//').replace('%', '/%').replace('_', '/_')}%"
+    # On PostgreSQL these are the very expressions of the index, the number a literal one.
+    searched = (Document.title, Document.url, _start_of_text(session))
+    return or_(*(part.ilike(pattern, escape="/") for part in searched))
+
+
+def _start_of_text(session: Session) -> ColumnElement[str]:
+    number: ColumnElement[int] = literal_column(str(SEARCHED_CHARACTERS))
+    if session.get_bind().dialect.name == "postgresql":
+        return func.left(Document.text, number, type_=Text())
+    return func.substr(Document.text, 1, number, type_=Text())
+
+
+def _newest(session: Session) -> int:
+    return session.scalar(select(func.max(Document.id))) or 0
+
+
+def _knows_all_letters(session: Session) -> bool:
+    """Whether pg_trgm takes Chinese signs for letters; in the locale C it leaves them out."""
+    return bool(session.scalar(select(func.cardinality(func.show_trgm("政府网站")))))
+
+
+def _pattern(search: Search) -> re.Pattern[str]:
+    longest_first = sorted(search.words, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
+
+
+def _around(text: str, at: int, pattern: re.Pattern[str]) -> tuple[Piece, ...]:
+    start, end = max(0, at - _BEFORE), min(len(text), at + _AFTER)
+    piece = _SPACES.sub(" ", text[start:end]).strip()
+    return tuple(_pieces(f"{'… ' if start else ''}{piece}{' …' if end < len(text) else ''}", pattern))
+
+
+def _pieces(text: str, pattern: re.Pattern[str]) -> Iterator[Piece]:
+    last = 0
+    for match in pattern.finditer(text):
+        if match.start() > last:
+            yield Piece(text[last : match.start()])
+        yield Piece(match[0], hit=True)
+        last = match.end()
+    if last < len(text):
+        yield Piece(text[last:])

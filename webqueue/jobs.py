@@ -19,11 +19,13 @@ from webqueue.job_verbs.keys import (
     resume_all,
     resume_key,
 )
-from webqueue.job_verbs.operating import cancel, move_to_front
+from webqueue.job_verbs.operating import cancel, force_stop, move_to_front
 from webqueue.job_verbs.running import (
     add_log_lines,
     checkpoint,
     fence,
+    force_requests,
+    note_process_group,
     note_stuck,
     progress,
     record_interval,
@@ -69,6 +71,8 @@ __all__ = [
     "earliest_due",
     "fence",
     "finish",
+    "force_requests",
+    "force_stop",
     "forget_finished",
     "free_dead",
     "hand_back",
@@ -77,6 +81,7 @@ __all__ = [
     "lock_keys_of_targets",
     "move_to_front",
     "new_job_id",
+    "note_process_group",
     "note_stuck",
     "pause_all",
     "pause_key",

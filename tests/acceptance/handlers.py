@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 from webqueue import clock
 from webqueue.handlers.protocol import Context
@@ -53,6 +55,14 @@ def steps(
         raise
     finally:
         _note(ctx, "end", 0)
+
+
+def with_a_process(ctx: Context, **kwargs: Any) -> Outcome:
+    """`steps`, beside a process that it has started and that listens to nothing."""
+    script = "trap '' TERM INT HUP; while :; do sleep 0.05; done"
+    beside = subprocess.Popen(["sh", "-c", script])
+    note("beside", job=ctx.job.id, key=ctx.job.rate_key, page=beside.pid)
+    return steps(ctx, **kwargs)
 
 
 def _stops(ctx: Context, *, stubborn: bool) -> bool:

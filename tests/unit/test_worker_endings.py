@@ -11,10 +11,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from webqueue import clock
 from webqueue.errors import LeaseLostError, NotBuiltError
 from webqueue.handlers.protocol import BlockedError, StopRequested
+from webqueue.handlers.raised import outcome_of
 from webqueue.jobs import Claimed, Lease
 from webqueue.models import Target
 from webqueue.outcomes import Blocked, Cancelled, Done, Failed, Outcome, OutOfTime
-from webqueue.worker.endings import HandBack, Nothing, ending_of, outcome_of
+from webqueue.worker.endings import HandBack, Nothing, ending_of
 from webqueue.worker.refusals import is_refused
 from webqueue.worker.runs import Run, Stop
 

@@ -81,6 +81,13 @@ def cancel(ask: Asked, name: str) -> Response:
     )
 
 
+def force_stop(ask: Asked, name: str) -> Response:
+    life = life_in(ask.database.instance_path)
+    return _changed(
+        ask, name, lambda session, job_id: jobs.force_stop(session, job_id, by=ask.caller.name, life=life)
+    )
+
+
 def retry(ask: Asked, name: str) -> Response:
     _no_more_said()
     new_id = jobs.new_job_id()
@@ -116,6 +123,7 @@ ROUTES = (
     Route("GET", "/jobs", Action.READ, list_jobs),
     Route("GET", "/jobs/<name>", Action.READ, get_job),
     Route("POST", "/jobs/<name>/cancel", Action.CANCEL, cancel),
+    Route("POST", "/jobs/<name>/force-stop", Action.CANCEL, force_stop),
     Route("POST", "/jobs/<name>/retry", Action.RETRY, retry),
     Route("POST", "/jobs/<name>/front", Action.FRONT, move_to_front),
     Route("GET", "/jobs/<name>/log", Action.READ, get_log),

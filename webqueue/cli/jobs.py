@@ -15,6 +15,7 @@ from webqueue.cli.output import json_option, show_one, show_rows
 from webqueue.database import Database
 from webqueue.errors import WebqueueError
 from webqueue.models import JobSource, JobStatus
+from webqueue.queries.stopping import stopping
 from webqueue.worker.liveness import life_in
 
 log = logs.get(__name__)
@@ -84,7 +85,7 @@ def try_(target: str, as_json: bool) -> None:
 
 @click.group()
 def jobs() -> None:
-    """List, show, cancel and retry jobs."""
+    """List, show, cancel, force and retry jobs."""
 
 
 @jobs.command("list")
@@ -121,6 +122,21 @@ def cancel(job: str) -> None:
         life = life_in(settings.instance_path)
         answer = database.run(lambda session: verbs.cancel(session, job_id, by=person(), life=life))
         click.echo(answer)
+
+
+@jobs.command("force-stop")
+@click.argument("job")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def force_stop(job: str, yes: bool) -> None:
+    """Stop a job that was cancelled and does not listen; asks, because it may end a whole worker."""
+    with opened() as (database, settings):
+        job_id = _id_of(database, job)
+        with database.reading() as session:
+            state = stopping(session, queries.get_job(session, job_id).seq)
+        if state is not None and not yes:
+            click.confirm(f"{state.force_does}\nForce it to stop?", abort=True)
+        life = life_in(settings.instance_path)
+        click.echo(database.run(lambda session: verbs.force_stop(session, job_id, by=person(), life=life)))
 
 
 @jobs.command()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import click
 from waitress.server import create_server
@@ -24,6 +24,8 @@ from webqueue.settings import Settings
 from webqueue.worker import WorkerPool
 
 log = logs.get(__name__)
+# What a process ends with that somebody has to start again: EX_TEMPFAIL, which no service manager takes for a success.
+_FORCED: Final = 75
 host_option = click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 port_option = click.option(
     "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 = a free one."
@@ -109,7 +111,10 @@ def run_roles(
             log.info("stopping")
         finally:
             if pool is not None and not pool.stop(settings.stop_grace_sec):
-                _leave()
+                _leave(_FORCED if pool.forced else 0)
+    if pool is not None and pool.forced:
+        # Its handler has stopped in the end; the process was told to end all the same.
+        raise SystemExit(_FORCED)
 
 
 def announce(database: Database, address: str) -> None:
@@ -158,12 +163,12 @@ def _stopping_on_signals() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def _leave() -> NoReturn:
+def _leave(code: int) -> NoReturn:
     """End the process although a handler's thread still runs: its job was handed back, its key is shut (P9)."""
     log.error("a handler did not stop in time; its job was handed back, the process ends without it")
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
+    os._exit(code)
 
 
 def _shown(server: Any) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "HttpOptions",
     "JobView",
     "Known",
+    "MayBeIsolated",
     "Parameters",
     "Request",
     "Response",
@@ -38,6 +39,14 @@ class Parameters(BaseModel):
     """Base of every handler's parameters; forms and API check against them, unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@runtime_checkable
+class MayBeIsolated(Protocol):
+    """Parameters of a handler that runs in a process of its own where they say so; any handler may have them."""
+
+    @property
+    def isolated(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -274,6 +283,12 @@ class RunsPrograms(Protocol):
 
     def check_lease(self) -> None:
         """Raises LeaseLostError once the lease's deadline has passed: whatever makes requests has to end at once (P1)."""
+
+    def started(self, group: int) -> None:
+        """Note the process group of the run: it can be killed, by a Force stop and by whoever finds its worker dead."""
+
+    def forced(self) -> bool:
+        """Whether an operator does not wait any longer: the group has to be killed now."""
 
     def requested(self) -> None:
         """Note that a request may have been made right now: the next one to the key keeps its distance (P11)."""

@@ -29,6 +29,14 @@ class PythonParameters(Parameters):
     kwargs: dict[str, Any] = Field(
         default_factory=dict, description="Keyword arguments that it is called with."
     )
+    isolated: bool = Field(
+        default=False,
+        title="Isolated",
+        description=(
+            "Run it in a process of its own: slower to start, but it can be killed at its time limit and by Force stop, "
+            "and a crash of it harms no other job."
+        ),
+    )
 
     @field_validator("function")
     @classmethod
@@ -41,7 +49,7 @@ class PythonParameters(Parameters):
 
 
 class PythonHandler:
-    """Calls a function in the worker's thread.
+    """Calls a function in the worker's thread, or in a process of its own (`isolated`), which is the worker's business.
 
     It is called as `fn(ctx, **kwargs)`; one that takes `stop_check` and `job_id` as `fn(target_code, *,
     stop_on_duplicate, stop_check, job_id, resume_from_page, progress_callback, **kwargs)`. Exceptions pass through.

@@ -1,4 +1,4 @@
-"""What an operator does to a job: cancel it, or move it to the front."""
+"""What an operator does to a job: cancel it, force it to stop, or move it to the front."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webqueue.job_verbs.settling import lock_key, release, settle
 from webqueue.job_verbs.submitting import find_job
 from webqueue.job_verbs.types import Life
 from webqueue.jobs_sql.heads import QUEUED
-from webqueue.models import Job, JobLog, JobStatus, RateKey
+from webqueue.models import AuditEntry, Job, JobLog, JobStatus, RateKey
 
 _JUST_BEFORE: Final = timedelta(microseconds=1)
 
@@ -62,6 +62,44 @@ def cancel(session: Session, job_id: str, *, by: str, life: Callable[[str], Life
     release(key)
     settle(session, key, now)
     return "cancelled"
+
+
+def force_stop(
+    session: Session, job_id: str, *, by: str, life: Callable[[str], Life] = _nothing_known
+) -> str:
+    """Stop a job whose handler does not listen to its cancel; `cancelled`, or `cancelling` until it has ended.
+
+    A handler in a process of its own is killed with its group by the next look of its worker. A thread cannot be ended:
+    its worker hands its other jobs back and ends as a process (P9). So this is no first step, and asks for a cancel.
+
+    Args:
+        by: who asked; it is shown with the job.
+        life: what is known of a worker's process, as for `cancel`.
+
+    Raises:
+        NotFoundError: there is no such job.
+        ConflictError: it is not being cancelled.
+    """
+    job, key = _lock_job(session, job_id)
+    if job.status == JobStatus.CANCELLED:
+        return "cancelled"
+    if job.status != JobStatus.RUNNING:
+        raise ConflictError(
+            f"Job #{job.seq} is {job.status}: only one that is being cancelled can be forced."
+        )
+    if not job.stop_requested:
+        raise ConflictError(
+            f"Job #{job.seq} is running: cancel it first; a Force stop is for a handler that does not stop."
+        )
+    if job.force_requested_at is None:
+        now = clock.now(session)
+        forced = {"force_requested_at": now, "force_requested_by": by, "modified_at": now}
+        if not jobs_sql.update_running(session, job.seq, job.lease_token, forced):
+            raise AssertionError(f"job {job.id} changed although its key {key.key} is locked")
+        session.add(JobLog(job_seq=job.seq, at=now, level="warning", message=f"force stop requested by {by}"))
+        # It may end a process with other people's jobs in it: that is written down, unlike a cancel.
+        AuditEntry.record(session, at=now, by=by, action="forced to stop", kind="job", name=job.id)
+    return cancel(session, job_id, by=by, life=life)
 
 
 def move_to_front(session: Session, job_id: str, *, by: str) -> None:

@@ -73,6 +73,24 @@ def stop_requests(session: Session, worker_id: str) -> set[str]:
     )
 
 
+def force_requests(session: Session, worker_id: str) -> set[str]:
+    """The ids of this worker's jobs that must not wait for their handlers any longer."""
+    return set(
+        session.scalars(
+            select(Job.id).where(RUNNING, Job.leased_by == worker_id, Job.force_requested_at.is_not(None))
+        )
+    )
+
+
+def note_process_group(session: Session, lease: Lease, group: int) -> None:
+    """Note that the run has a process group of its own, before anything of the handler runs in it.
+
+    Raises:
+        LeaseLostError: the job is no longer this lease's.
+    """
+    _write(session, lease, {"process_group": group})
+
+
 def progress(
     session: Session,
     lease: Lease,
@@ -148,7 +166,7 @@ def note_stuck(session: Session, lease: Lease, message: str) -> None:
     Raises:
         LeaseLostError: the job is no longer this lease's; its key is not stuck by it.
     """
-    fence(session, lease)
+    _write(session, lease, {})  # pages look whether the job has changed
     session.add(
         KeyEvent(
             rate_key=lease.rate_key,

@@ -35,6 +35,7 @@ def start_job(
                 status="running",
                 lease_token=token,
                 leased_by=worker_id,
+                process_group=None,
                 retry_at=until,
                 started_at=now,
                 began_at=func.coalesce(Job.began_at, now, type_=Job.began_at.type),

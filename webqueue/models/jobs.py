@@ -141,6 +141,11 @@ class Job(ModelWithQueue, Base):
     stop_requested: Mapped[bool] = mapped_column(default=False)
     stop_requested_at: Mapped[datetime | None]
     stop_requested_by: Mapped[str | None] = mapped_column(String(128))
+    # A stop that does not wait for the handler; only ever beside `stop_requested`.
+    force_requested_at: Mapped[datetime | None]
+    force_requested_by: Mapped[str | None] = mapped_column(String(128))
+    # Of the present run, when it has a process of its own; its number is that of the worker's machine.
+    process_group: Mapped[int | None] = mapped_column(BigInteger)
 
     attempt_count: Mapped[int] = mapped_column(default=0)
     cooldown_retry_count: Mapped[int] = mapped_column(default=0)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from webqueue import clock
 from webqueue.models import Job, JobLog, Process, RateKey, StoredSetting, Target
 from webqueue.queries.runs import RUNNING
+from webqueue.queries.stopping import FORCE_AFTER
+from webqueue.queries.stuck import STUCK_AFTER
 from webqueue.queries.waiting import alive_after
 
 
@@ -26,6 +28,7 @@ def state_version(session: Session) -> str:
         func.count(),
         func.max(Job.modified_at),
         func.sum(func.coalesce(Job.progress_current, 0) + Job.current_page),
+        func.sum(case((Job.stop_requested_at < now - STUCK_AFTER, 1), else_=0)),
     ).where(Job.status == RUNNING)
     numbers = session.execute(
         select(
@@ -51,13 +54,16 @@ def state_version(session: Session) -> str:
 def job_version(session: Session, seq: int) -> str:
     """The version of one job's page: its own row, its log, and, while it waits, everything else."""
     row = session.execute(
-        select(Job.status, Job.modified_at, Job.rate_key).where(Job.seq == seq)
+        select(Job.status, Job.modified_at, Job.rate_key, Job.stop_requested_at).where(Job.seq == seq)
     ).one_or_none()
     last_line = session.scalar(
         select(JobLog.id).where(JobLog.job_seq == seq).order_by(JobLog.id.desc()).limit(1)
     )
+    # By the mere passing of time a stop becomes one that may be forced, and then one that is stuck.
+    asked = row.stop_requested_at if row is not None and row.status == "running" else None
+    passed = [asked is not None and asked <= clock.now(session) - by for by in (FORCE_AFTER, STUCK_AFTER)]
     waits = row is not None and row.status == "queued"
-    return _digest(row and tuple(row), last_line, state_version(session) if waits else "")
+    return _digest(row and tuple(row), last_line, passed, state_version(session) if waits else "")
 
 
 def _digest(*values: object) -> str:

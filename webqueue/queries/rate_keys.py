@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import and_, case, func, not_, or_, select
@@ -18,10 +18,9 @@ from webqueue.queries.jobs import JobRow, running_jobs
 from webqueue.queries.paging import MAX_LIMIT, Page, checked_limit
 from webqueue.queries.runs import QUEUED, Run, last_runs_of_keys
 from webqueue.queries.site_keys import sites_by_key
+from webqueue.queries.stuck import stuck_jobs
 
 KEY_STATES = ("running", "stuck", "cooling_down", "paused", "idle")
-# A handler gets 8 s to stop; one that takes this long does not listen.
-STUCK_AFTER = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -159,8 +158,8 @@ class _World:
         now = clock.now(session)
         sites = sites_by_key(session)
         running = {job.rate_key: job for job in running_jobs(session)}
-        told = _stuck_jobs(session, running)
-        stuck = frozenset(key for key, job in running.items() if job.id in told or _asked_long_ago(job, now))
+        told = stuck_jobs(session, running.values(), now)
+        stuck = frozenset(key for key, job in running.items() if job.id in told)
         return cls(now, sites, _next_ticks(session, sites), running, stuck)
 
 
@@ -262,30 +261,6 @@ def _state(key: RateKey, world: _World) -> str:
     if key.cooldown_until is not None and key.cooldown_until > world.now:
         return "cooling_down"
     return "idle"
-
-
-def _stuck_jobs(session: Session, running: Mapping[str, JobRow]) -> set[str]:
-    """The running jobs whose handlers, as their worker told, go on after their time limit (P9)."""
-    told = session.execute(
-        select(KeyEvent.job_id, func.max(KeyEvent.at))
-        .where(
-            KeyEvent.rate_key.in_(list(running)),
-            KeyEvent.kind == "stuck",
-            KeyEvent.job_id.in_([job.id for job in running.values()]),
-        )
-        .group_by(KeyEvent.job_id)
-    )
-    last = {job_id: at for job_id, at in told}  # noqa: C416 - rows are no plain tuples
-    # An earlier run of the job may have been stuck as well; what counts is the present one.
-    return {
-        job.id
-        for job in running.values()
-        if job.id in last and job.started_at is not None and last[job.id] >= job.started_at
-    }
-
-
-def _asked_long_ago(job: JobRow, now: datetime) -> bool:
-    return job.stop_requested_at is not None and job.stop_requested_at < now - STUCK_AFTER
 
 
 def _not_before(key: RateKey, now: datetime) -> NotBefore | None:

@@ -14,6 +14,7 @@ from webqueue.models import Job, JobStatus, Process, RateKey, Site, StoredSettin
 from webqueue.models.base import PAUSED_ALL
 from webqueue.politeness.hours import AllowedHours, UnreadableHours, hours_of
 from webqueue.queries.runs import QUEUED, RUNNING, JobRef
+from webqueue.queries.stuck import stuck_jobs
 
 # Three missed heartbeats and a bit: a worker beats every 15 s (DESIGN section 5).
 ALIVE_FOR = timedelta(seconds=60)
@@ -83,7 +84,7 @@ def waiting_for(session: Session, jobs: Sequence[Job], now: datetime) -> Mapping
         return {}
     keys = {job.rate_key for job in queued}
     rows = {row.key: row for row in session.scalars(select(RateKey).where(RateKey.key.in_(keys)))}
-    running = _running_in(session, keys)
+    running = _running_in(session, keys, now)
     places = _places(session, [job.seq for job in queued])
     state = pool(session, now)
     closed = _closed_sites(session, {job.site_code for job in queued}, now)
@@ -129,13 +130,17 @@ def _closed_sites(session: Session, codes: set[str], now: datetime) -> dict[str,
     return closed
 
 
-def _running_in(session: Session, keys: set[str]) -> dict[str, JobRef]:
-    found = session.execute(
-        select(Job.rate_key, Job.id, Job.seq, Job.target_code).where(
-            Job.status == RUNNING, Job.rate_key.in_(keys)
-        )
-    )
-    return {row.rate_key: JobRef(row.id, row.seq, row.target_code) for row in found}
+@dataclass(frozen=True)
+class _Running(JobRef):
+    """The job that runs in a key, and whether it is one that does not stop."""
+
+    stuck: bool = False
+
+
+def _running_in(session: Session, keys: set[str], now: datetime) -> dict[str, _Running]:
+    found = session.scalars(select(Job).where(Job.status == RUNNING, Job.rate_key.in_(keys))).all()
+    stuck = stuck_jobs(session, found, now)
+    return {job.rate_key: _Running(job.id, job.seq, job.target_code, job.id in stuck) for job in found}
 
 
 def _places(session: Session, seqs: Sequence[int]) -> dict[int, tuple[int, JobRef | None]]:
@@ -179,7 +184,7 @@ def _places(session: Session, seqs: Sequence[int]) -> dict[int, tuple[int, JobRe
 def _explain(
     job: Job,
     key: RateKey | None,
-    running: JobRef | None,
+    running: _Running | None,
     position: int,
     head: JobRef | None,
     state: Pool,
@@ -207,7 +212,7 @@ def _explain(
 def _reasons(
     job: Job,
     key: RateKey | None,
-    running: JobRef | None,
+    running: _Running | None,
     head: JobRef | None,
     position: int,
     state: Pool,
@@ -224,9 +229,12 @@ def _reasons(
         found.append(("not_due", "It is not due yet."))
     if running is not None:
         place = f"{ordinal(position)} in line, " if position > 1 else "Next, "
-        found.append(
-            ("behind", f"{place}behind #{running.seq} {running.target}, which runs in {job.rate_key} now.")
+        does = (
+            f"does not stop; {job.rate_key} stays shut until it has"
+            if running.stuck
+            else f"runs in {job.rate_key} now"
         )
+        found.append(("behind", f"{place}behind #{running.seq} {running.target}, which {does}."))
     elif head is not None and position > 1:
         found.append(("behind", f"{ordinal(position)} in line, behind #{head.seq} {head.target}."))
     if running is None and key is not None and key.gap_until is not None and key.gap_until > now:

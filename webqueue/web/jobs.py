@@ -15,6 +15,7 @@ from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError
 from webqueue.models import JobSource
 from webqueue.queries import JobRow
+from webqueue.queries.stopping import stopping
 from webqueue.queries.waiting import ordinal
 from webqueue.web import answers, confirm, job_filters, live, log_lines
 from webqueue.web.auth import needs, user_name
@@ -91,6 +92,7 @@ def show(name: str) -> Response:
         trial=_trial(job),
         figures=figures_of(job),
         kept_page=_kept_page(job),
+        stopping=stopping(session, job.seq),
         parameters=config.masked(queries.get_target(session, job.target).params),
     )
 
@@ -118,6 +120,26 @@ def cancel(name: str) -> AnyResponse:
         here,
         lambda: database().run(lambda s: jobs.cancel(s, job.id, by=by, life=life)),
         lambda told: f"#{job.seq} is {told}." if told == "cancelled" else f"#{job.seq} is being cancelled.",
+    )
+
+
+@pages.post("/jobs/<name>/force-stop")
+@needs(Action.CANCEL)
+def force_stop(name: str) -> AnyResponse:
+    """Stop a job whose handler does not listen to its cancel, after telling what that does."""
+    job = queries.get_job(reading(), name)
+    here = url_for("jobs.show", name=job.id)
+    state = stopping(reading(), job.seq)
+    if state is not None and not confirm.given():
+        return confirm.ask(f"#{job.seq} {job.target}. {state.force_does}", "Force stop", here)
+    by = user_name()
+    life = worker_life()
+    return acted(
+        here,
+        lambda: database().run(lambda s: jobs.force_stop(s, job.id, by=by, life=life)),
+        lambda told: (
+            f"#{job.seq} is {told}." if told == "cancelled" else f"#{job.seq} is being forced to stop."
+        ),
     )
 
 

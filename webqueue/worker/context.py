@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock, documents, jobs, logs
 from webqueue.database import Database
+from webqueue.database.sockets import FOLDER
 from webqueue.handlers.json_safe import json_safe_dict
 from webqueue.handlers.protocol import (
     DocumentDraft,
@@ -28,6 +29,7 @@ from webqueue.handlers.protocol import (
 from webqueue.outcomes import Checkpoint
 from webqueue.politeness.evidence import RequestLine, as_shown
 from webqueue.politeness.reactions import current_interval
+from webqueue.worker.groups import GroupRecord
 from webqueue.worker.memory import last_result
 from webqueue.worker.patience import patiently
 from webqueue.worker.reporting import Reporter
@@ -88,6 +90,7 @@ class RunContext:
         self._database = services.database
         self._fetcher: Fetching | None = None
         self._requested_at: datetime | None = None
+        self._group: GroupRecord | None = None
         self._stored: Counter[str] = Counter()
         self._reporter = Reporter(services.database, run.lease, counters=self._counters)
         run.use(abort=self._abort, flush=self._reporter.flush)
@@ -108,6 +111,16 @@ class RunContext:
 
     def check_lease(self) -> None:
         self.run.check_lease()
+
+    def started(self, group: int) -> None:
+        run = self.run
+        run.isolated = True
+        folder = self._database.instance_path / FOLDER
+        self._group = patiently(run, lambda: GroupRecord(folder, run.lease.worker_id, group))
+        self._write(lambda session: jobs.note_process_group(session, run.lease, group))
+
+    def forced(self) -> bool:
+        return self.run.forced
 
     def requested(self) -> None:
         self._requested_at = clock.local_now()
@@ -223,7 +236,9 @@ class RunContext:
         self._reporter.flush()
 
     def close(self) -> None:
-        """Close the connections of the run."""
+        """Close the connections of the run; its process group, if it had one, has ended."""
+        if self._group is not None:
+            self._group.forget()
         if self._fetcher is not None:
             self._fetcher.close()
 

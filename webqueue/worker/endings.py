@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
 
 from webqueue import logs
-from webqueue.errors import LeaseLostError, WebqueueError
 from webqueue.handlers.json_safe import json_safe_dict
-from webqueue.handlers.protocol import BlockedError, StopRequested
 from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, Outcome, OutOfHours, OutOfTime
 from webqueue.politeness.rate_key import is_key
 from webqueue.worker.runs import Run, Stop
 
 log = logs.get(__name__)
-
-# What a traceback of a runaway recursion would take.
-_LONGEST_TRACEBACK: Final = 20_000
 
 
 @dataclass(frozen=True)
@@ -29,27 +21,6 @@ class HandBack:
 @dataclass(frozen=True)
 class Nothing:
     """The lease is lost: nothing of this run is written any more."""
-
-
-def outcome_of(error: BaseException) -> Outcome | None:
-    """What an exception of a handler means; None: it stopped because it was asked to, or lost its lease."""
-    if isinstance(error, StopRequested | LeaseLostError):
-        return None
-    if isinstance(error, BlockedError):
-        return Blocked(error.reason, error.retry_after, result={"url": error.url}, rate_key=error.rate_key)
-    if isinstance(error, WebqueueError):
-        return Failed(str(error))  # written for the person who reads it
-    return Failed(f"{type(error).__name__}: {error}", failure(error))
-
-
-def failure(error: BaseException) -> Mapping[str, Any]:
-    """An exception in a job's result: its type, message and traceback (SEEDS B)."""
-    lines = "".join(traceback.format_exception(error))
-    return {
-        "error_type": type(error).__name__,
-        "error": str(error),
-        "traceback": lines if len(lines) <= _LONGEST_TRACEBACK else f"…{lines[-_LONGEST_TRACEBACK:]}",
-    }
 
 
 def ending_of(run: Run, outcome: Outcome | None) -> Ending | HandBack | Nothing:  # noqa: PLR0911 - a table

@@ -14,6 +14,7 @@ from typing import Final
 from webqueue import logs
 from webqueue.database.sockets import FOLDER
 from webqueue.jobs import Life
+from webqueue.worker.groups import kill_groups_of
 
 log = logs.get(__name__)
 
@@ -73,7 +74,10 @@ class Liveness:
         os.close(lock)
 
     def life(self, worker_id: str) -> Life:
-        """What is known about the process `worker_id`."""
+        """What is known about the process `worker_id`.
+
+        Dead means that nothing of it runs any more: the process groups that it has left are killed before this is said.
+        """
         if worker_id in self._locks:
             return Life.ALIVE
         try:
@@ -89,7 +93,10 @@ class Liveness:
             return Life.ALIVE
         finally:
             os.close(file)  # gives the lock back
-        return Life.UNKNOWN if has_left else Life.DEAD
+        if has_left:
+            return Life.UNKNOWN
+        kill_groups_of(self.folder, worker_id)
+        return Life.DEAD
 
     def dead_workers(self) -> list[str]:
         """The ids of the workers of this instance that died and whose files still lie here."""

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Final
 
-from webqueue import jobs, logs
+from webqueue import clock, jobs, logs
 from webqueue.database import Database, Listener
+from webqueue.deliveries.loop import POLL_SEC, DeliveryLoop, deliverers
 from webqueue.errors import LeaseLostError
 from webqueue.handlers import registry
+from webqueue.loops import Loop
 from webqueue.settings import Settings
 from webqueue.worker.dispatching import Dispatcher
 from webqueue.worker.heartbeat import Heartbeat
+from webqueue.worker.isolated import Isolation
 from webqueue.worker.keeping import EvidenceKeeper, HistoryKeeper
 from webqueue.worker.liveness import Liveness
 from webqueue.worker.running import Handlers, Runner
@@ -44,6 +50,8 @@ class WorkerPool:
         worker_id: unique per start; the default is random.
         timing: how often it does what.
         handlers: the default are those that are installed.
+        end_process: lets this process stop in order, as SIGTERM does, and end; called once, when an operator forces a
+            handler to stop that runs in a thread. The default sends that signal to this process.
     """
 
     def __init__(
@@ -55,17 +63,21 @@ class WorkerPool:
         worker_id: str | None = None,
         timing: Timing | None = None,
         handlers: Handlers | None = None,
+        end_process: Callable[[], None] | None = None,
     ) -> None:
         self.worker_id = worker_id or secrets.token_hex(6)
         self.threads = threads
         self._database = database
         self._gone = threading.Event()
         self._runs = Runs()
+        self._end_process = end_process or _terminate
+        self._forced = False
         timing = timing or Timing()
         self._liveness = Liveness.of(database.instance_path)
         self._runner = Runner(
             make_services(database, settings),
             handlers=handlers or registry.installed(),
+            isolation=Isolation(grace_sec=settings.stop_grace_sec),
             policy=jobs.Policy.from_settings(settings),
             gone=self._gone,
         )
@@ -84,11 +96,12 @@ class WorkerPool:
         self._helpers = [
             limits.loop,
             limits.stuck_loop,
-            StopWatch(database, self.worker_id, self._runs, timing).loop,
+            StopWatch(database, self.worker_id, self._runs, timing, force_thread=self._force_thread).loop,
             Flusher(self._runs, timing).loop,
             Sweeper(database, self._liveness, timing).loop,
             EvidenceKeeper(database, settings.instance_path).loop,
             HistoryKeeper(database, settings).loop,
+            *_delivery_loops(database, settings, timing),
         ]
         self._listener = Listener(database, self.worker_id)
         self._started = False
@@ -109,6 +122,11 @@ class WorkerPool:
             if run.shown_as_stuck
         ]
         return [problem for problem in found if problem is not None] + stuck
+
+    @property
+    def forced(self) -> bool:
+        """Whether this process has to end because an operator forced a handler to stop that runs in a thread."""
+        return self._forced
 
     def start(self) -> None:
         """Begin to take jobs. Whatever fails from here on is tried again, and shown in `problems`."""
@@ -141,6 +159,7 @@ class WorkerPool:
         self._dispatcher.loop.stop()
         self._dispatcher.loop.join(min(_JOIN_SEC, grace_sec))
         for run in self._runs.all():
+            run.shutdown = (clock.boot_seconds(), max(0.0, ends_at - time.monotonic()))
             run.request_stop(Stop.SHUTDOWN)
         if not self._runs.wait_until_empty((ends_at - time.monotonic()) * _PATIENCE):
             for run in self._runs.all():
@@ -172,6 +191,19 @@ class WorkerPool:
         finally:
             self._runs.remove(run)
             self._database.wakeup.announce()  # a thread is idle
+
+    def _force_thread(self, run: Run) -> None:
+        """A thread cannot be ended; the process can, after it has handed the other jobs back (P9)."""
+        if self._forced:
+            return
+        self._forced = True
+        log.error(
+            "force stop of a handler that runs in a thread: this process hands its jobs back and ends",
+            job=run.lease.job_id,
+            rate_key=run.lease.rate_key,
+            worker=self.worker_id,
+        )
+        self._end_process()
 
     def _refuse(self, lease: jobs.Lease) -> None:
         self._database.run(lambda session: jobs.hand_back(session, lease, stopped=True))
@@ -216,3 +248,19 @@ class WorkerPool:
             self._heartbeat.leave()
         except Exception:
             log.exception("end of the process not noted", worker=self.worker_id)
+
+
+def _delivery_loops(database: Database, settings: Settings, timing: Timing) -> list[Loop]:
+    """Two, so that one receiver that hangs does not keep the others waiting."""
+    by_kind = deliverers(settings)
+    poll_sec = min(POLL_SEC, timing.poll_sec)
+    return [
+        DeliveryLoop(
+            database, by_kind, lease_sec=timing.lease_sec, poll_sec=poll_sec, name=f"deliveries {number}"
+        ).loop
+        for number in (1, 2)
+    ]
+
+
+def _terminate() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)

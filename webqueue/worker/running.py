@@ -13,11 +13,13 @@ from sqlalchemy.orm import Session
 
 from webqueue import jobs, logs
 from webqueue.errors import LeaseLostError
-from webqueue.handlers.protocol import Handler, Parameters
+from webqueue.handlers import raised
+from webqueue.handlers.protocol import Handler, MayBeIsolated, Parameters
 from webqueue.models import Job, JobStatus
-from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, Outcome
+from webqueue.outcomes import Ending, Failed, Outcome
 from webqueue.worker.context import RunContext, Services
-from webqueue.worker.endings import HandBack, Nothing, ending_of, failure, outcome_of
+from webqueue.worker.endings import HandBack, Nothing, ending_of
+from webqueue.worker.isolated import Isolation
 from webqueue.worker.refusals import is_refused
 from webqueue.worker.runs import Run, Stop
 
@@ -41,6 +43,7 @@ class Runner:
     Args:
         services: what the runs share.
         handlers: those that are installed.
+        isolation: runs those that are to have a process of their own.
         policy: the environment's part in what follows a run.
         gone: set when the process gives up the runs that are left; nothing is written then any more.
     """
@@ -50,12 +53,14 @@ class Runner:
         services: Services,
         *,
         handlers: Handlers,
+        isolation: Isolation,
         policy: jobs.Policy,
         gone: threading.Event,
     ) -> None:
         self._services = services
         self._database = services.database
         self._handlers = handlers
+        self._isolation = isolation
         self._policy = policy
         self._gone = gone
 
@@ -90,7 +95,7 @@ class Runner:
             outcome = self._outcome(run, context)
         except Exception as error:
             log.exception("context of the job could not be made")
-            outcome = outcome_of(error)
+            outcome = raised.outcome_of(error)
         finally:
             run.closing = True
             if context is not None:
@@ -109,8 +114,9 @@ class Runner:
             context.params = self._handlers.check_params(
                 handler.kind, context.target.params, adapter=context.site.adapter
             )
-            # A handler in a process of its own would be started here, and its outcome read back.
-            outcome: object = handler.run(context)
+            if isinstance(context.params, MayBeIsolated) and context.params.isolated is True:
+                return self._isolation.run(run, context)
+            return raised.checked(handler.run(context), handler.kind)
         except LeaseLostError:
             if run.stop is not Stop.LEASE_ENDED:
                 run.request_stop(Stop.LEASE_LOST)
@@ -118,13 +124,10 @@ class Runner:
         except (
             BaseException
         ) as error:  # the thread of a job outlives whatever its handler does, sys.exit() too
-            made_of_it = outcome_of(error)
+            made_of_it = raised.outcome_of(error)
             if isinstance(made_of_it, Failed):
                 log.warning("handler failed", error=made_of_it.error, exc_info=error)
             return made_of_it
-        if not isinstance(outcome, Done | Failed | Blocked | Cancelled):
-            return Failed(f"The handler {handler.kind!r} returned {outcome!r:.200} instead of an outcome.")
-        return outcome
 
     def _end(self, run: Run, context: RunContext | None, outcome: Outcome | None) -> None:
         """Write how the run ended, as often as it takes: while the lease holds, the end of a run is not given up."""
@@ -142,7 +145,7 @@ class Runner:
                 if is_refused(error):
                     outcome = Failed(
                         f"The end of the run could not be stored: {type(error).__name__}: {error}",
-                        failure(error),
+                        raised.failure(error),
                     )
                 self._gone.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SEC)

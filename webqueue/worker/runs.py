@@ -41,6 +41,12 @@ class Run:
         self.aborted = False  # its request in flight was cut off
         self.closing = False  # the handler has ended, its end is being written
         self.shown_as_stuck = False
+        self.isolated = False  # the handler has a process of its own
+        self.forced = False  # an operator does not wait for the handler any longer
+        self.shutdown: tuple[float, float] | None = (
+            None  # since when the process stops, and its grace in seconds
+        )
+        self.stop_at = 0.0  # when it was first asked to stop, on `clock.boot_seconds`
         self._stop: Stop | None = None
         self._lock = threading.Lock()
         self._abort: Callable[[], None] | None = None
@@ -55,6 +61,8 @@ class Run:
         """Ask the handler to stop; True when nobody had. The first reason stays, but a lost lease outdoes every other."""
         with self._lock:
             first = self._stop is None
+            if first:
+                self.stop_at = clock.boot_seconds()
             if first or why is Stop.LEASE_LOST:
                 self._stop = why
             return first

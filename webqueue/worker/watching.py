@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from webqueue import clock, jobs, logs
@@ -68,10 +69,23 @@ class LimitWatch:
 
 
 class StopWatch:
-    """Hears of cancelled jobs: one plain indexed read a second while jobs run (P8)."""
+    """Hears of cancelled jobs: one plain indexed read a second while jobs run (P8).
 
-    def __init__(self, database: Database, worker_id: str, runs: Runs, timing: Timing) -> None:
+    Args:
+        force_thread: called for a run whose handler must not be waited for, and which cannot be killed.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        worker_id: str,
+        runs: Runs,
+        timing: Timing,
+        *,
+        force_thread: Callable[[Run], None],
+    ) -> None:
         self._database = database
+        self._force_thread = force_thread
         self._worker_id = worker_id
         self._runs = runs
         self._timing = timing
@@ -83,13 +97,24 @@ class StopWatch:
         if running:
             with self._database.reading() as session:
                 stopped = jobs.stop_requests(session, self._worker_id)
+                # Only ever beside a stop request.
+                forced = jobs.force_requests(session, self._worker_id) if stopped else set()
             for run in running:
                 if run.lease.job_id in stopped:
                     if run.request_stop(Stop.CANCEL):
                         _log("stop requested", run)
                     # Not even a server that hangs holds a cancel up.
                     run.abort()
+                if run.lease.job_id in forced:
+                    self._force(run)
         return self._timing.watch_sec
+
+    def _force(self, run: Run) -> None:
+        if not run.forced:
+            _log("force stop requested", run)
+        run.forced = True  # the process of a handler is killed by who watches it
+        if not run.isolated and not run.closing:
+            self._force_thread(run)
 
 
 class Flusher:

@@ -84,6 +84,8 @@ class Watch:
         Raises:
             LeaseLostError: the job is no longer this worker's; the program is to be ended at once.
         """
+        if isinstance(self._ctx, RunsPrograms):
+            self._ctx.started(self._group.pid)
         while not self._group.ended():
             self._read(_LOOK_SEC)
             self._look()
@@ -100,6 +102,10 @@ class Watch:
         """Whether the program has to stop, by now by force."""
         if isinstance(self._ctx, RunsPrograms):
             self._ctx.check_lease()
+            if self._ctx.forced():
+                self._stopped = True
+                self._group.kill()
+                return
         self._marks.write()
         now = time.monotonic()
         if self._stop_asked_at is None:

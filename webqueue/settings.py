@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import AliasChoices, Field, ValidationError
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from webqueue import __version__
@@ -77,6 +77,13 @@ class Settings(BaseSettings):
         400, ge=1, le=36_500, description="Days after which a finished job is deleted."
     )
     stop_grace_sec: float = Field(8.0, ge=0, le=300, description="Seconds that handlers get to stop in.")
+    rag_export_url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")] | None = Field(
+        None, description="Endpoint to which the export for retrieval is posted; none = a file a target."
+    )
+    rag_export_token: SecretStr | None = Field(None, description="Bearer token for that endpoint.")
+    rag_export_chunk_chars: int = Field(
+        1000, ge=100, le=20_000, description="Most characters of a chunk of that export."
+    )
     log_json: bool = Field(False, description="Log JSON lines instead of text.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="Least severe level logged."

@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "import": "files:import_",
     "jobs": "jobs:jobs",
     "politeness": "politeness:politeness",
+    "rag-export": "rag_export:rag_export",
     "rate-keys": "rate_keys:rate_keys",
     "run": "jobs:run",
     "scheduler": "serving:scheduler",

@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy.orm import Session
 
 from webqueue import jobs_sql
+from webqueue.deliveries.windows import queue_export
 from webqueue.job_verbs.submitting import follow_up
 from webqueue.job_verbs.types import Policy
 from webqueue.models import Job, JobSource, JobStatus, RateKey, Site, Target
@@ -75,7 +76,15 @@ def close(session: Session, closing: Closing, ending: Ending) -> Closing:
             decided = replace(closing, status=JobStatus.CANCELLED, result=ending.result)
     if closing.job.stop_requested:
         return replace(decided, status=JobStatus.CANCELLED, error_msg=None, attention=None)
-    return decided
+    return _exported(session, decided)
+
+
+def _exported(session: Session, decided: Closing) -> Closing:
+    """Queue the export for retrieval behind a done job; the key is free while it runs."""
+    if decided.status != JobStatus.DONE or decided.job.source == JobSource.TRY:
+        return decided
+    told = queue_export(session, decided.job, now=decided.now)
+    return decided if told is None else replace(decided, result={**decided.result, "rag_export": told})
 
 
 def _done(session: Session, closing: Closing, ending: Done) -> Closing:

@@ -16,6 +16,7 @@ from webqueue.web import (
     jobs,
     overview,
     people,
+    rag_export,
     rate_groups,
     rate_keys,
     schedule,
@@ -51,6 +52,7 @@ def register(app: Flask, *, guarded_elsewhere: Iterable[Blueprint] = ()) -> None
         settings,
         people,
         rate_groups,
+        rag_export,
         audit,
     ):
         app.register_blueprint(module.pages)

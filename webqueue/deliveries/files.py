@@ -1,0 +1,99 @@
+"""The file of a target's chunks: always whole, always the present state, every chunk once."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from webqueue import logs
+from webqueue.deliveries.chunks import key_of_chunk
+
+log = logs.get(__name__)
+FOLDER: Final = "exports"
+
+
+class FileBusyError(Exception):
+    """Another delivery of the same target writes the file."""
+
+
+def path_of(instance: Path, target_code: str) -> Path:
+    """Where a target's chunks are."""
+    return instance / FOLDER / f"{target_code}.jsonl"
+
+
+def replace_documents(path: Path, keys: AbstractSet[str], lines: Iterable[bytes]) -> int:
+    """Put the chunks of some documents into the file, in place of those that it has of them.
+
+    The file is written anew beside the old one and takes its place in one step, so that a reader, and a crash at any
+    moment, meets the old or the new one. Appending would be cheaper, but a crash between writing and noting it would
+    double lines, and chunks of changed documents would stay beside their successors.
+
+    Args:
+        path: of the file; its folder is made.
+        keys: of the documents, as `chunks.document_key` makes them.
+        lines: their chunks.
+
+    Returns:
+        How many lines were written of these documents.
+
+    Raises:
+        FileBusyError: somebody else is at it.
+        OSError: it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(path):
+        part = path.with_name(f".{path.name}.part")
+        written = 0
+        with part.open("wb") as file:
+            file.writelines(_others(path, keys))
+            for line in lines:
+                file.write(line)
+                written += 1
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        _sync_folder(path.parent)
+        return written
+
+
+def _others(path: Path, keys: AbstractSet[str]) -> Iterator[bytes]:
+    """The lines of the file that belong to other documents."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                key = key_of_chunk(json.loads(line)["id"])
+            except (ValueError, KeyError, TypeError, AttributeError):
+                log.warning("line of an export that is not ours was left out", file=str(path))
+                continue
+            if key not in keys:
+                yield line if line.endswith(b"\n") else line + b"\n"
+
+
+def _sync_folder(folder: Path) -> None:
+    """Without it a power cut may bring the old file back."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    descriptor = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FileBusyError from None
+        yield
+    finally:
+        os.close(descriptor)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +12,14 @@ from sqlalchemy.orm import Session
 from tests.acceptance.chaos.plan import Plan
 from tests.acceptance.chaos.records import Operation, Records, Submission
 from tests.acceptance.chaos.witness import Witness
+from tests.helpers.waiting import wait_until
 from webqueue import clock, jobs
 from webqueue.database import Database
 from webqueue.errors import ConflictError, NotFoundError
 
 FIRST_NUMBER = 1_000  # smaller ones are the pages that retries resume from
 BATCH_SHARE = 0.1
+LONGEST_RESUME_SEC = 120.0  # the database may just be away
 
 
 def key_name(number: int) -> str:
@@ -99,9 +100,7 @@ class Operator:
                 done += 1
             else:
                 stopping.wait(0.02)
-        while self._paused:
-            self._resume_some(float("inf"))
-            time.sleep(0.05)
+        wait_until(self._all_resumed, timeout=LONGEST_RESUME_SEC, every=0.05)
 
     def _one(self) -> None:
         verb = self._dice.choices(
@@ -134,6 +133,10 @@ class Operator:
         answer = self._ask("pause", key, lambda session: jobs.pause_key(session, key, by="chaos"))
         if answer != "refused":  # without an answer it may be paused
             self._paused[key] = clock.boot_seconds() + self._dice.uniform(0.2, 3.0)
+
+    def _all_resumed(self) -> bool:
+        self._resume_some(float("inf"))
+        return not self._paused
 
     def _resume_some(self, until: float) -> None:
         for key, ends_at in list(self._paused.items()):

@@ -30,9 +30,9 @@ test: system-packages .venv/developing lint ## Set everything up, then lint, typ
 	$(STEP) 'Integration tests'
 	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/integration
 	$(STEP) 'Acceptance tests'
-	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/acceptance --ignore tests/acceptance/chaos
+	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/acceptance
 	$(STEP) 'Browser tests'
-	@$(VENV_PYTHON) -m pytest tests/browser
+	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/browser
 	$(STEP) 'All checks passed'
 
 .PHONY: lint

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from tests.helpers.postgres import PostgresServer
+from tests.helpers.postgres_copies import PostgresCopies
 from tests.helpers.requirements import MissingRequirementError, lacking
 from tests.helpers.servers.base import Server, Site
 from webqueue import settings as webqueue_settings
@@ -59,13 +60,25 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def _postgres_template(
+def _postgres_copies(
     postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
-) -> PostgresServer:
+) -> PostgresCopies:
     url = postgres_server.create_database(empty=True)
     migrate(url, tmp_path_factory.mktemp("postgresql-template"))
-    postgres_server.use_template(url.rpartition("/")[2])
-    return postgres_server
+    template = url.rpartition("/")[2]
+    postgres_server.use_template(template)
+    return PostgresCopies(postgres_server, template)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cheap_password_hashes() -> Iterator[None]:
+    """The same kind of hash at a hundredth of its cost: most tests of the pages log in, few are about that."""
+    from webqueue.access import login, users
+
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (login, users):
+            patched.setattr(module, "HASH_METHOD", "scrypt:1024:8:1")
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -108,10 +121,10 @@ def database_url(engine_name: str, instance: Path, request: pytest.FixtureReques
         shutil.copyfile(request.getfixturevalue("_sqlite_template"), instance / SQLITE_FILE)
         yield f"sqlite:///{instance / SQLITE_FILE}"
         return
-    server: PostgresServer = request.getfixturevalue("_postgres_template")
-    url = server.create_database()
+    copies: PostgresCopies = request.getfixturevalue("_postgres_copies")
+    url = copies.take()
     yield url
-    server.drop_database(url)
+    copies.give_back(url)
 
 
 @pytest.fixture

@@ -30,7 +30,12 @@ OWNER = "owner"
 # A path of a Unix socket holds 107 bytes; the server adds "/.s.PGSQL.65535".
 LONGEST_SOCKET_FOLDER = 90
 # Only what may go wrong on other people's machines is lost by this: a power failure ruins the data of a test.
-FAST_AND_UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+FAST_AND_UNSAFE = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+}
 
 
 class PostgresServer:

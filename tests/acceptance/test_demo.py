@@ -64,6 +64,7 @@ class Demo:
             "two sites sharing a key": self.sharing,
             "a cooldown": self.cooldown,
             "a retry from the checkpoint": self.retry,
+            "a done job to look at": self.attention,
         }
         for name, sight in sights.items():
             if name not in self.seen and (found := sight()):
@@ -107,6 +108,15 @@ class Demo:
                 assert asked[0] == blocked.last_completed_page + 1, "it goes on behind the checkpoint"
                 assert str(blocked.error_msg) == f"cooldown_abort; auto_retry_job={job.id}"
                 return f"#{job.seq} of #{blocked.seq}, list pages {asked}"
+        return None
+
+    def attention(self) -> str | None:
+        for job in self.jobs(target="museum_notices", attention=True):
+            assert job.status == "done"
+            page = self.browser.get("/")[1]
+            assert str(job.attention) in page, "the overview says why"
+            assert "Look at it" in self.browser.get(f"/jobs/{job.id}")[1]
+            return job.attention
         return None
 
     def list_pages(self, job_id: str) -> list[int]:

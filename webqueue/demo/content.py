@@ -46,6 +46,7 @@ class Site:
             interval stays below.
         publish_every_sec: a new notice appears this often, so that the scheduled crawls find something.
         empty: its list lost all its links, as after a redesign.
+        scripted: its articles are drawn by a script in the browser, so that their pages have no text.
     """
 
     code: str
@@ -54,6 +55,7 @@ class Site:
     most_in_30_sec: int = 0
     publish_every_sec: int = 60
     empty: bool = False
+    scripted: bool = False
 
 
 SITES: Final = (
@@ -62,6 +64,7 @@ SITES: Final = (
     Site("forests", "Ministry of Forests", "127.0.0.4"),
     Site("harbour", "Harbour Office", "127.0.0.5", most_in_30_sec=24, publish_every_sec=2),
     Site("registry", "Old Registry", "127.0.0.6", empty=True),
+    Site("museum", "City Museum", "127.0.0.7", publish_every_sec=300, scripted=True),
 )
 
 
@@ -90,6 +93,8 @@ def list_page(site: Site, page: int, newest: int) -> str:
 
 def article(site: Site, number: int) -> str:
     """One article."""
+    if site.scripted:
+        return _page(site.name, f'<div id="app" data-notice="{number}"></div><script src="/app.js"></script>')
     dice = random.Random(f"{site.code}/{number}/text")  # noqa: S311 - varied texts, no secrets
     paragraphs = "\n".join(
         "<p>"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import func, literal, null, select, union_all
+from sqlalchemy import func, literal, null, or_, select, union_all
 from sqlalchemy.orm import Session
 
 from webqueue.documents.hashes import url_hash
@@ -17,6 +17,7 @@ NEW: Final = "new"
 KNOWN: Final = "known"
 IN_CHAIN: Final = "in_chain"
 
+_PAGES: Final = ("text/html", "application/xhtml")
 # SQLite takes 32,766 parameters in a statement; each URL is bound three times.
 _URLS_IN_A_STATEMENT: Final = 5_000
 
@@ -119,6 +120,8 @@ def recent_unmet(
             dated >= since,
             Document.state == DocumentState.LIVE,
             Document.last_root_id != root_id,
+            # Files belong to their articles, and are asked for with them.
+            or_(*(Document.content_type.startswith(kind) for kind in _PAGES)),
         )
         .order_by(Document.id.desc())
         .limit(limit)

@@ -30,6 +30,7 @@ _LABELS: Final = {
     "empty": "Without text",
     "selector_missed": "Selector missed",
     "skipped_other_key": "Other hosts, skipped",
+    "missing": "Not found any more",
     "gone": "Gone",
     "requests": "Requests",
     "retried": "Repeated requests",

@@ -23,6 +23,7 @@ class Counters:
         left_out: links that a spider did not follow, because it had enough.
         without_link: items of the list whose link could not be made out.
         skipped_other_key: links to hosts of another rate key, not fetched in this job.
+        missing: stored articles whose page answers 404 or 410 now; `gone` are those that were marked so by this run.
         failed: articles that could not be fetched.
         read: web pages whose text was looked for.
         empty: those without a text.
@@ -47,6 +48,8 @@ class Counters:
     left_out: int = 0
     without_link: int = 0
     skipped_other_key: int = 0
+    missing: int = 0
+    gone: int = 0
     failed: int = 0
     read: int = 0
     empty: int = 0
@@ -69,6 +72,7 @@ class Counters:
             "in_chain",
             "duplicates",
             "skipped_other_key",
+            "missing",
             "failed",
         )
         grown = [(name, getattr(self, name) - getattr(before, name)) for name in names]

@@ -98,7 +98,8 @@ class Articles:
             self._counters.unchanged += 1
             return Met.OLD
         if response.status in MISSING and is_stored:
-            self._ctx.missing(link.url)
+            self._miss(link, response)
+            return Met.OLD
         if response.status != HTTPStatus.OK:
             self.fail(f"HTTP {response.status} from {link.url}")
             return Met.NEW
@@ -137,6 +138,14 @@ class Articles:
         self.last_failure = message
         self._counters.fail(message)
         self._ctx.log(f"Article failed: {message}", level="warning")
+
+    def _miss(self, link: Link, response: Response) -> None:
+        """Note that a stored article is not there any more; the second run in a row that says so marks it gone."""
+        self._counters.missing += 1
+        gone = self._ctx.missing(link.url)
+        self._counters.gone += gone
+        told = "it is gone now, and kept" if gone else "once more, and it counts as gone"
+        self._ctx.log(f"HTTP {response.status} from a stored article, {told}: {link.url}")
 
     def _skip(self, link: Link) -> None:
         self._counters.skipped_other_key += 1

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from webqueue.handlers.crawl.counters import Counters
 from webqueue.handlers.crawl.fetching import Articles, Met
+from webqueue.handlers.crawl.history import History
 from webqueue.handlers.crawl.listing import (
     Listed,
     Listing,
@@ -26,6 +27,7 @@ from webqueue.outcomes import Blocked, Cancelled, Checkpoint, Done, Failed, Outc
 # Dead links come in rows on old sites; a server that does not answer at all is another matter.
 _SILENT_ARTICLES_IN_A_ROW: Final = 10
 _LINKS_AT_ONCE: Final = 200
+_MOST_RECHECKED: Final = 500
 _CLOCKS_DIFFER: Final = timedelta(days=1)
 _ENDS_OF_LISTS: Final = frozenset({"empty_page", "last_page", "no_such_page", "repeated_page"})
 
@@ -44,6 +46,7 @@ class Run(ABC):
         self._memory = memory
         self._counters = counters
         self._articles = Articles(ctx, ctx.params, counters)
+        self._history = History(ctx)
         self._resumed = ctx.checkpoint_at_start if ctx.target.track_checkpoint else Checkpoint()
         self._checkpoint = self._resumed
         self._held: Checkpoint | None = None
@@ -98,9 +101,11 @@ class Run(ABC):
                 self._result("failed"),
             )
         # A resumed run may have little left to do; what its chain found is in the runs before it.
+        unusual = self._history.attention(counters)
         attention = None
         if counters.links or not self._resumed.page:
             attention = counters.attention() or self._attention(reason)
+        attention = attention or unusual
         result = self._result(reason)
         if not self._resumed.page and not counters.incomplete:
             result |= self._memory.result()
@@ -111,7 +116,7 @@ class Run(ABC):
         return None
 
     def _result(self, reason: str) -> dict[str, Any]:
-        return self._counters.result(reason)
+        return {**self._counters.result(reason), **self._history.result()}
 
 
 class ListCrawl(Run):
@@ -130,6 +135,7 @@ class ListCrawl(Run):
         self._first = self._resumed.page + 1 if self._resumed.page else max(ctx.job.from_page, 1)
         self._met: set[str] = set()
         self._links_before: list[str] = []
+        self._list_has_articles = False
         days = ctx.params.recheck_days
         now = ctx.now()
         self._recent_since = now - timedelta(days=days) if days else None
@@ -163,6 +169,22 @@ class ListCrawl(Run):
             listed = page.following
         return self._finish(ended)
 
+    def _finish(self, reason: str) -> Outcome:
+        self._recheck_unmet()
+        return super()._finish(reason)
+
+    def _recheck_unmet(self) -> None:
+        """Fetch the recent articles that no list page of this run led to: what a site takes down leaves its lists first."""
+        if self._recent_since is None or self._list_has_articles:
+            return
+        for url in self._ctx.recent_unmet(self._recent_since, _MOST_RECHECKED):
+            if url in self._met or url in self._articles.stored:
+                continue
+            self._poll()
+            self._counters.rechecked += 1
+            self._articles.crawl(Link(url, ""), is_stored=True)
+            self._check_silence("among the recent ones")
+
     def _start(self) -> ListPage:
         try:
             return self._listing.start(self._first, self._resumed.data)
@@ -187,6 +209,7 @@ class ListCrawl(Run):
         if urls == self._links_before and self._listing.stops_at_known:
             return "repeated_page"  # the server answers the last page for every number beyond it
         self._links_before = urls
+        self._list_has_articles |= any(link.html is not None for link in page.links)
         goes_on = self._crawl_links(listed, page.links)
         if self._listing.stops_at_known and not goes_on and not self._ctx.force:
             return "known_pages"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, case, func, not_, or_, select
+from sqlalchemy import and_, case, func, not_, select
 from sqlalchemy.orm import Session
 
 from webqueue import clock
@@ -18,7 +18,7 @@ from webqueue.queries.jobs import JobRow, running_jobs
 from webqueue.queries.paging import MAX_LIMIT, Page, checked_limit
 from webqueue.queries.runs import QUEUED, Run, last_runs_of_keys
 from webqueue.queries.site_keys import sites_by_key
-from webqueue.queries.stuck import stuck_jobs
+from webqueue.queries.stuck import stuck_keys
 
 KEY_STATES = ("running", "stuck", "cooling_down", "paused", "idle")
 
@@ -158,9 +158,7 @@ class _World:
         now = clock.now(session)
         sites = sites_by_key(session)
         running = {job.rate_key: job for job in running_jobs(session)}
-        told = stuck_jobs(session, running.values(), now)
-        stuck = frozenset(key for key, job in running.items() if job.id in told)
-        return cls(now, sites, _next_ticks(session, sites), running, stuck)
+        return cls(now, sites, _next_ticks(session, sites), running, stuck_keys(session, now))
 
 
 def _name(session: Session) -> Any:
@@ -172,7 +170,7 @@ def _in_state(state: str, world: _World) -> Any:
     """What `_state` tells of a row, as a condition; an idle key that has no row is not found by it."""
     leased = RateKey.status == RateKeyStatus.LEASED
     # There are never more running jobs than worker threads.
-    stuck = or_(RateKey.extensions > 0, RateKey.key.in_(sorted(world.stuck)))
+    stuck = RateKey.key.in_(sorted(world.stuck))
     paused = RateKey.paused_at.is_not(None)
     cooling = and_(RateKey.cooldown_until.is_not(None), RateKey.cooldown_until > world.now)
     return {
@@ -253,9 +251,9 @@ def _unused(key: str, sites: tuple[str, ...], next_tick: datetime | None) -> Rat
 
 
 def _state(key: RateKey, world: _World) -> str:
-    """One of `KEY_STATES`; a key is stuck, too, when its lease had to be extended from outside."""
+    """One of `KEY_STATES`."""
     if key.status == RateKeyStatus.LEASED:
-        return "stuck" if key.extensions > 0 or key.key in world.stuck else "running"
+        return "stuck" if key.key in world.stuck else "running"
     if key.paused_at is not None:
         return "paused"
     if key.cooldown_until is not None and key.cooldown_until > world.now:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from webqueue import clock
 from webqueue.models import Job, JobStatus, Process
 from webqueue.queries.runs import RUNNING
-from webqueue.queries.stuck import stuck_jobs
+from webqueue.queries.stuck import does_not_stop
 
 # A handler may be in the middle of something; whoever forces it before has not waited for it.
 FORCE_AFTER = timedelta(seconds=30)
@@ -77,7 +77,7 @@ def stopping(session: Session, seq: int) -> Stopping | None:
     asked = job.stop_requested_at
     return Stopping(
         isolated=job.process_group is not None,
-        stuck=bool(stuck_jobs(session, [job], now)),
+        stuck=bool(session.scalar(select(does_not_stop(now)).where(Job.seq == seq))),
         offers_force=asked is not None and asked <= now - FORCE_AFTER and job.force_requested_at is None,
         forced_at=job.force_requested_at,
         forced_by=job.force_requested_by,

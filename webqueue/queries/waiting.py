@@ -14,7 +14,7 @@ from webqueue.models import Job, JobStatus, Process, RateKey, Site, StoredSettin
 from webqueue.models.base import PAUSED_ALL
 from webqueue.politeness.hours import AllowedHours, UnreadableHours, hours_of
 from webqueue.queries.runs import QUEUED, RUNNING, JobRef
-from webqueue.queries.stuck import stuck_jobs
+from webqueue.queries.stuck import does_not_stop
 
 # Three missed heartbeats and a bit: a worker beats every 15 s (DESIGN section 5).
 ALIVE_FOR = timedelta(seconds=60)
@@ -138,9 +138,12 @@ class _Running(JobRef):
 
 
 def _running_in(session: Session, keys: set[str], now: datetime) -> dict[str, _Running]:
-    found = session.scalars(select(Job).where(Job.status == RUNNING, Job.rate_key.in_(keys))).all()
-    stuck = stuck_jobs(session, found, now)
-    return {job.rate_key: _Running(job.id, job.seq, job.target_code, job.id in stuck) for job in found}
+    found = session.execute(
+        select(Job.rate_key, Job.id, Job.seq, Job.target_code, does_not_stop(now).label("stuck")).where(
+            Job.status == RUNNING, Job.rate_key.in_(keys)
+        )
+    )
+    return {row.rate_key: _Running(row.id, row.seq, row.target_code, bool(row.stuck)) for row in found}
 
 
 def _places(session: Session, seqs: Sequence[int]) -> dict[int, tuple[int, JobRef | None]]:

@@ -93,7 +93,7 @@ system-packages:
 
 .venv/installed: .venv/created pyproject.toml constraints.txt
 	$(STEP) 'webqueue and what it needs'
-	@$(PIP) install --constraint constraints.txt --editable '.[postgres,export]'
+	@$(PIP) install --constraint constraints.txt --editable '.[postgres,export,warc]'
 	@touch $@
 
 .venv/developing: .venv/installed

@@ -76,6 +76,15 @@ class Settings(BaseSettings):
     keep_jobs_days: int = Field(
         400, ge=1, le=36_500, description="Days after which a finished job is deleted."
     )
+    keep_documents_days: int | None = Field(
+        None,
+        ge=1,
+        le=36_500,
+        description="Days after which a document that no request found again is deleted; default: never.",
+    )
+    warc: bool = Field(
+        False, description="Keep what servers sent as WARC files, for the targets that ask for it."
+    )
     stop_grace_sec: float = Field(8.0, ge=0, le=300, description="Seconds that handlers get to stop in.")
     rag_export_url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")] | None = Field(
         None, description="Endpoint to which the export for retrieval is posted; none = a file a target."

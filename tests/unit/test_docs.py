@@ -30,6 +30,7 @@ DEFAULTS_IN_WORDS = {
     "WEBQUEUE_USER_AGENT": "webqueue's own",
     "WEBQUEUE_TRUSTED_HOSTS": "any",
     "WEBQUEUE_CONTACT": "none",
+    "WEBQUEUE_KEEP_DOCUMENTS_DAYS": "none: for ever",
     "WEBQUEUE_RAG_EXPORT_URL": "none",
     "WEBQUEUE_RAG_EXPORT_TOKEN": "none",
 }

@@ -113,6 +113,7 @@ class TestCrawlParameters:
             "recheck_days": 0,
             "attachments": False,
             "attachment_max_mb": 20,
+            "warc": False,
         }
 
     def test_a_form_sends_blanks_and_texts(self) -> None:
@@ -194,7 +195,7 @@ class TestParametersOfAdapters:
         assert [name for name, field in fields.items() if not field.description] == []
         # The adapter's own fields come first in the form.
         assert list(fields).index("title_selector") > list(fields).index("max_pages")
-        assert list(fields)[-1] == "attachment_max_mb"
+        assert list(fields)[-1] == "warc"
 
     @pytest.mark.parametrize(
         ("adapter", "wrong", "field", "message"),

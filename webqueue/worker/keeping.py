@@ -1,4 +1,4 @@
-"""What is looked after while workers run: this machine's evidence, and the history of jobs."""
+"""What is looked after while workers run: this machine's evidence, the history of jobs, and old documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
-from webqueue import clock, jobs, logs
+from webqueue import clock, documents, jobs, logs
 from webqueue.database import Database
 from webqueue.loops import Loop
 from webqueue.politeness.keeping import compress_day, days_to_summarise, figures_of, store_day
@@ -75,3 +75,25 @@ class HistoryKeeper:
     def _forget(self, session: Session) -> int:
         before = clock.now(session) - self._age
         return jobs.forget_finished(session, keep=self._keep, before=before, limit=_BATCH)
+
+
+class DocumentKeeper:
+    """Deletes documents that no request found for long, in small transactions; off unless the settings say how long."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._days = settings.keep_documents_days
+        self.loop = Loop("document keeper", self.keep, longest_backoff_sec=_EVERY_SEC)
+
+    def keep(self) -> float:
+        """One batch; the next one soon, while there is more."""
+        deleted = 0 if self._days is None else self._database.run(self._forget)
+        if deleted:
+            log.info("old documents deleted", documents=deleted)
+        return _SOON_SEC if deleted >= _BATCH else _EVERY_SEC
+
+    def _forget(self, session: Session) -> int:
+        assert self._days is not None
+        now = clock.now(session)
+        before = now - timedelta(days=self._days)
+        return documents.forget_documents(session, before=before, now=now, limit=_BATCH)

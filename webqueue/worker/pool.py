@@ -20,7 +20,7 @@ from webqueue.settings import Settings
 from webqueue.worker.dispatching import Dispatcher
 from webqueue.worker.heartbeat import Heartbeat
 from webqueue.worker.isolated import Isolation
-from webqueue.worker.keeping import EvidenceKeeper, HistoryKeeper
+from webqueue.worker.keeping import DocumentKeeper, EvidenceKeeper, HistoryKeeper
 from webqueue.worker.liveness import Liveness
 from webqueue.worker.running import Handlers, Runner
 from webqueue.worker.runs import Run, Runs, Stop
@@ -101,6 +101,7 @@ class WorkerPool:
             Sweeper(database, self._liveness, timing).loop,
             EvidenceKeeper(database, settings.instance_path).loop,
             HistoryKeeper(database, settings).loop,
+            DocumentKeeper(database, settings).loop,
             *_delivery_loops(database, settings, timing),
         ]
         self._listener = Listener(database, self.worker_id)

@@ -10,6 +10,7 @@ from typing import Any
 from webqueue import clock
 from webqueue.database import Database
 from webqueue.documents import OriginalStore
+from webqueue.documents.warc import FOLDER, WarcWriter, require_warcio
 from webqueue.errors import InvalidInputError
 from webqueue.handlers.fetching import Fetcher
 from webqueue.handlers.protocol import Request, Response
@@ -27,11 +28,14 @@ from webqueue.worker.robots import DatabaseRobots
 def make_services(database: Database, settings: Settings) -> Services:
     """The services of a process with these settings. Opens nothing yet."""
     evidence = EvidenceLog(settings.instance_path)
+    if settings.warc:
+        require_warcio()
 
     def make_fetcher(context: RunContext) -> Fetching:
         run = context.run
         site, target = context.site, context.target
         now = _clock_of(database)
+        warc = _warc_of(context, settings)
         return _RunFetcher(
             Fetcher(
                 site,
@@ -52,7 +56,9 @@ def make_services(database: Database, settings: Settings) -> Services:
                     context, DatabaseRobots(database, now, fresh=context.job.is_trial)
                 ),
                 challenges=patiently(run, lambda: _challenges(database)),
-            )
+                keep=None if warc is None else warc.write,
+            ),
+            warc,
         )
 
     return Services(
@@ -77,10 +83,11 @@ class _PatientRobots:
 
 
 class _RunFetcher:
-    """A fetcher, with its figures in one mapping."""
+    """A fetcher, with its figures in one mapping, and the WARC file that it writes."""
 
-    def __init__(self, fetcher: Fetcher) -> None:
+    def __init__(self, fetcher: Fetcher, warc: WarcWriter | None) -> None:
         self._fetcher = fetcher
+        self._warc = warc
 
     @property
     def last_request_at(self) -> datetime | None:
@@ -103,6 +110,16 @@ class _RunFetcher:
 
     def close(self) -> None:
         self._fetcher.close()
+        if self._warc is not None:
+            self._warc.close()
+
+
+def _warc_of(context: RunContext, settings: Settings) -> WarcWriter | None:
+    """Where both the installation and the target want it; a trial stores nothing."""
+    wanted = settings.warc and getattr(context.params, "warc", False) and not context.job.is_trial
+    return (
+        WarcWriter(settings.instance_path / FOLDER, context.target.code, clock.local_now) if wanted else None
+    )
 
 
 def _key_of(database: Database, context: RunContext) -> Callable[[str], str]:

@@ -98,6 +98,11 @@ class ArticleParameters(Parameters):
         title="Largest attachment (MB)",
         description="Larger files are left out and counted.",
     )
+    warc: bool = Field(
+        False,
+        title="Keep as WARC",
+        description="Also keep requests and answers as WARC files, where the installation allows it (WEBQUEUE_WARC).",
+    )
 
 
 class ListFields(Parameters):

@@ -10,6 +10,7 @@ from datetime import datetime
 import httpx2
 
 from webqueue import clock
+from webqueue.documents.warc import Exchanged
 from webqueue.handlers.fetching.addresses import Resolver, system_resolver
 from webqueue.handlers.fetching.blocks import BlockWatch
 from webqueue.handlers.fetching.exchange import Answer
@@ -60,6 +61,7 @@ class Fetcher:
         backoff_sec: wait before the second try; twice as long before the third.
         robots_store: where robots.txt files outlive the job.
         challenges: how challenge pages are told apart.
+        keep: gets what went over the wire for each page that was read.
 
     Raises:
         FetchError: of kind `url`, when the site's proxy cannot be used.
@@ -85,6 +87,7 @@ class Fetcher:
         backoff_sec: float = BACKOFF_SEC,
         robots_store: RobotsStore | None = None,
         challenges: Sequence[Signature] = DEFAULT_SIGNATURES,
+        keep: Callable[[Exchanged], None] | None = None,
     ) -> None:
         self._site = site
         self._rate_key = rate_key
@@ -120,6 +123,7 @@ class Fetcher:
             allow_private=allow_private,
             now=now,
             backoff_sec=backoff_sec,
+            keep=keep,
         )
         self._robots = RobotsGate(
             agent=agent,

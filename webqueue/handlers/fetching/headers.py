@@ -51,6 +51,11 @@ def headers_for(hop: Hop, site: SiteView, user_agent: str) -> dict[str, str]:
     return headers
 
 
+def kept_value(name: str, value: str) -> str:
+    """The value of a request's header as an archive keeps it: whatever may be a secret is left out."""
+    return value if name.lower() in _HARMLESS | _CONDITIONS | _OURS else "(left out)"
+
+
 def _allowed(headers: Mapping[str, str], *, meant_for: httpx2.URL | None, hop: Hop) -> dict[str, str]:
     named = {name.lower(): value for name, value in headers.items() if name.lower() not in _OURS}
     if meant_for is not None and same_service(meant_for, hop.url):

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import httpx2
 
+from webqueue.documents.warc import Exchanged
 from webqueue.handlers.fetching.addresses import is_address, why_refused
 from webqueue.handlers.fetching.blocks import BlockWatch
 from webqueue.handlers.fetching.exchange import Answer, Exchange
@@ -41,6 +42,7 @@ class Sender:
         allow_private: whether addresses are not to be checked.
         now: the clock of Retry-After dates and of the evidence.
         backoff_sec: wait before the second try; twice as long before the third.
+        keep: gets what went over the wire for each page that was read; None: nobody keeps it.
 
     Attributes:
         requests: sent, retries included.
@@ -64,6 +66,7 @@ class Sender:
         allow_private: bool,
         now: Callable[[], datetime],
         backoff_sec: float,
+        keep: Callable[[Exchanged], None] | None = None,
     ) -> None:
         self.requests = 0
         self.bytes = 0
@@ -81,6 +84,7 @@ class Sender:
         self._allow_private = allow_private
         self._now = now
         self._backoff_sec = backoff_sec
+        self._keep = keep
 
     def answer(self, hop: Hop) -> Answer:
         """The answer to one hop; redirects are answers.
@@ -110,7 +114,7 @@ class Sender:
     def _try(self, hop: Hop, *, at_least_sec: float) -> Answer | Failure:
         """Wait for the turn, send, and write the evidence."""
         self._turns.take(at_least_sec)
-        exchange = Exchange(self._client, hop, self._interruption)
+        exchange = Exchange(self._client, hop, self._interruption, keep_wire=self._keep is not None)
         headers = headers_for(hop, self._site, self._user_agent)
         sent = dict(headers)
         began, at = time.monotonic(), self._now()
@@ -131,6 +135,8 @@ class Sender:
         finally:
             self._turns.end()
             self._count(exchange, hop, at=at, ms=(time.monotonic() - began) * 1000, error=error)
+        if self._keep is not None and answer.exchanged is not None:
+            self._keep(answer.exchanged)
         self._blocks.check(hop, answer, sent, self._now())
         return answer
 

@@ -53,7 +53,9 @@ def answer_is_sound(client: ApiClient, method: str, path: str, **more: Any) -> N
     if answer.status_code >= 400:
         problem(answer, answer.status_code)
     elif answer.status_code == 200:
-        assert answer.json is not None if answer.is_json else answer.text is not None  # exports, read to the end
+        assert (
+            answer.json is not None if answer.is_json else answer.text is not None
+        )  # exports, read to the end
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))

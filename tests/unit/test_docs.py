@@ -61,7 +61,10 @@ COMMANDS = dict(commands_of(cli))
 def options_of(command: click.Command) -> set[str]:
     """The long options of a command."""
     return {
-        option for parameter in command.params for option in parameter.opts if option.startswith("--")
+        option
+        for parameter in command.params
+        for option in [*parameter.opts, *parameter.secondary_opts]
+        if option.startswith("--")
     } | {"--help"}
 
 

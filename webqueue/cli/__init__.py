@@ -14,6 +14,7 @@ from webqueue.errors import WebqueueError
 _WRONG_USAGE: Final = 2
 # The module of webqueue.cli that has a command, and its name there: a command loads what it needs, and no more.
 _COMMANDS: Final = {
+    "backup": "backups:backup",
     "check": "maintenance:check",
     "db": "maintenance:db",
     "demo": "demo:demo",
@@ -24,6 +25,7 @@ _COMMANDS: Final = {
     "politeness": "politeness:politeness",
     "rag-export": "rag_export:rag_export",
     "rate-keys": "rate_keys:rate_keys",
+    "restore": "backups:restore",
     "run": "jobs:run",
     "scheduler": "serving:scheduler",
     "serve": "serving:serve",

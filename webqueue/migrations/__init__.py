@@ -84,6 +84,15 @@ def is_current(database: Database) -> bool:
     return revision == script.get_current_head()
 
 
+def knows(revision: str) -> bool:
+    """Whether this version can bring tables of that revision up to date."""
+    try:
+        _script().get_revision(revision)
+    except CommandError:
+        return False
+    return True
+
+
 def _is_searchable(database: Database) -> bool:
     with database.engine.connect() as connection:
         return search_index.exists(connection)

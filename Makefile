@@ -55,6 +55,10 @@ unit: .venv/developing ## Run the unit tests alone
 bench: .venv/developing ## Measure what a claim costs beside a deep key
 	@$(VENV_PYTHON) -m benchmarks.claims
 
+.PHONY: bench-texts
+bench-texts: .venv/developing ## Measure how many real pages in several languages and encodings are readable
+	@$(VENV_PYTHON) -m benchmarks.texts
+
 .PHONY: chaos-short
 chaos-short: .venv/developing ## The short forms of the chaos, for an otherwise idle machine
 	$(STEP) 'Chaos, short'

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.helpers.documentation import documentation
 from webqueue.handlers.crawl import dates
 from webqueue.handlers.crawl.articles import Article, Extractor, canonical_url
 from webqueue.handlers.crawl.pages import Page
@@ -47,6 +48,23 @@ class TestText:
         assert article.title == "The harbour opens - Example news"
         assert article.text == "The harbour is open again after long repairs, and the boats are back."
         assert not article.missed
+
+    def test_where_the_careful_reading_loses_half_of_a_page_the_generous_one_is_taken(self) -> None:
+        (file,) = documentation("apache2-doc").rglob("en/license.html")
+        text = extract(file.read_text(encoding="utf-8")).text
+        assert "Grant of Patent License" in text
+        assert "Limitation of Liability" in text
+
+    @pytest.mark.parametrize(
+        "identifier", ['SYSTEM "about:legacy-compat"', 'PUBLIC "-//W3C//DTD" "strict.dtd"']
+    )
+    def test_any_document_type(self, identifier: str) -> None:
+        html = f"<!DOCTYPE html {identifier}>{BODY}"
+        assert "boats are back" in extract(html).text
+        article = extract(html, content="div.text", ignore=(".views",))
+        assert article.hashed_text is not None
+        assert "17" not in article.hashed_text
+        assert extract(f"<!DOCTYPE html {identifier}><title>x</title><div>short").text == "short"
 
     def test_the_mark_of_a_link_to_the_heading_is_no_part_of_a_title(self) -> None:
         html = '<h1>Glossary<a href="#glossary">¶</a></h1><p>text'

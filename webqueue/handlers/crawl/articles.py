@@ -20,6 +20,8 @@ _LONGEST_TITLE: Final = 500
 # trafilatura takes 2 to 5 s for a million characters, and cannot be stopped meanwhile, although a cancelled crawl
 # has to stop within 2 s. A page beyond this is an index or a log, not an article.
 _LONGEST_FOR_TRAFILATURA: Final = 500_000
+# With less than this share of what its generous reading finds, its careful one has lost text (`benchmarks.texts`).
+_MUCH_OF: Final = 0.7
 _NOT_TEXT: Final = ["script", "style", "noscript", "template", "svg", "iframe", "nav", "head"]
 _BLOCKS: Final = frozenset(
     (
@@ -112,7 +114,7 @@ class Extractor:
         if (
             not text or not title
         ):  # a date alone is not worth the time, and trafilatura's is often that of something else
-            found = _by_trafilatura(html, url)
+            found = _by_trafilatura(html, url, tree)
             title = title or _clean_title(found.title) or _own_title(tree)
             text = text or _tidy(found.text) or whole_text(tree)
             published = published or dates.parse(found.date, self._timezone)
@@ -121,7 +123,7 @@ class Extractor:
     def _without_ignored(self, tree: LexborHTMLParser) -> LexborHTMLParser | None:
         if not any(tree.css_first(selector) for selector in self._ignore_selectors):
             return None
-        copy = tree.clone()
+        copy = _copy_of(tree)
         for selector in self._ignore_selectors:
             matches = copy.css(selector)
             matched = {node.mem_id for node in matches}
@@ -143,6 +145,13 @@ def canonical_url(page: Page) -> str | None:
     return None
 
 
+def _copy_of(tree: LexborHTMLParser) -> LexborHTMLParser:
+    """A tree that may be changed. `clone()` fails where the document type has a system identifier, as in
+    `<!DOCTYPE html SYSTEM "about:legacy-compat">`, which the HTML standard allows.
+    """
+    return LexborHTMLParser(tree.html or "")
+
+
 def _is_inside(node: LexborNode, matched: set[int]) -> bool:
     """Whether an element above `node` is matched too, and takes it along."""
     parent = node.parent
@@ -160,26 +169,35 @@ class _Found:
     date: str = ""
 
 
-def _by_trafilatura(html: str, url: str) -> _Found:
+def _by_trafilatura(html: str, url: str, tree: LexborHTMLParser) -> _Found:
     if not html.strip() or len(html) > _LONGEST_FOR_TRAFILATURA:
         return _Found()
-    from trafilatura import (
-        bare_extraction,
-    )  # takes half a second to import, and forms and lists never need it
-
     try:
-        found: Any = bare_extraction(
-            html,
-            url=url,
-            with_metadata=True,
-            include_comments=False,
-            # Only what a page says of itself: a date guessed from its text is often that of something else.
-            date_extraction_params={"extensive_search": False, "original_date": True},
-        )
+        found = _extracted(html, url)
+        if len(html) > _LONGEST_FOR_TRAFILATURA // 2 or 2 * len(found.text) > len(whole_text(tree)):
+            return found
+        # Half of the page may be its menus, or the paragraphs of a manual that are no <p>.
+        more = _extracted(html, url, favor_recall=True)
     except Exception:
         # Any page may come, and a library that cannot read one must not end the crawl: the plain text is taken.
         log.exception("trafilatura failed", url=url)
         return _Found()
+    return replace(found, text=more.text) if len(found.text) < _MUCH_OF * len(more.text) else found
+
+
+def _extracted(html: str, url: str, *, favor_recall: bool = False) -> _Found:
+    # Takes half a second to import, and forms and lists never need it.
+    from trafilatura import bare_extraction
+
+    found: Any = bare_extraction(
+        html,
+        url=url,
+        with_metadata=True,
+        include_comments=False,
+        favor_recall=favor_recall,
+        # Only what a page says of itself: a date guessed from its text is often that of something else.
+        date_extraction_params={"extensive_search": False, "original_date": True},
+    )
     if found is None:
         return _Found()
     return _Found(found.title or "", found.text or "", found.date or "")
@@ -211,7 +229,7 @@ def _own_title(tree: LexborHTMLParser) -> str:
 
 def whole_text(tree: LexborHTMLParser) -> str:
     """All the text of a page on which no main text was found, one block a line."""
-    copy = tree.clone()
+    copy = _copy_of(tree)
     copy.strip_tags(_NOT_TEXT)
     return _tidy(_lines(copy.body)) if copy.body is not None else ""
 

@@ -153,3 +153,26 @@ def test_a_guardian_that_is_stopped_does_not_save_the_group(tmp_path: Path) -> N
         os.kill(group.pid, signal.SIGSTOP)
         group.kill()
         wait_until(lambda: not any(lives(pid) for pid in pids), message="every process is gone", timeout=5)
+
+
+def test_a_process_that_the_worker_forked_does_not_keep_the_group_alive(tmp_path: Path) -> None:
+    """As multiprocessing does it in the function of another target: it has copies of all that the worker has open."""
+    forking = WORKER.replace("time.sleep(1000)", "import os; pid = os.fork()\n") + (
+        "open('forked', 'w').write(f'{pid}') if pid else None\ntime.sleep(1000)"
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-c", forking, STUBBORN],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
+    note = tmp_path / "forked"
+    try:
+        wait_until(lambda: note.exists() and note.read_text(), message="it has forked")
+        wait_until(lambda: len(pids_of(tmp_path)) == 3, message="the group's number is written")
+        group, forked = pids_of(tmp_path), int(note.read_text())
+    finally:
+        worker.kill()
+        worker.wait()
+    wait_until(lambda: not any(lives(pid) for pid in group), message="the group is gone", timeout=5)
+    assert lives(forked)
+    os.kill(forked, signal.SIGKILL)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -74,6 +75,7 @@ class ProcessGroup:
         finally:
             os.close(lifeline)
         self._code: int | None = None
+        _all.add(self)
 
     @property
     def pid(self) -> int:
@@ -172,3 +174,15 @@ class ProcessGroup:
         if self._lifeline >= 0:
             os.close(self._lifeline)
             self._lifeline = -1
+
+
+_all: weakref.WeakSet[ProcessGroup] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    """A handler in another thread may fork (multiprocessing): its child must not hold a lifeline when the worker dies."""
+    for group in list(_all):
+        group._let_go()  # noqa: SLF001 - of this module
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -82,8 +82,16 @@ class Child:
         except Exception:
             log.exception("process of a handler cannot be watched; it is killed", **self._facts())
         finally:
+            self._end()
+
+    def _end(self) -> None:
+        """Collect the process; whatever goes wrong there, the thread that listens to it must not wait for ever."""
+        try:
             self.exit_code = self._group.close()
             self._output.close()
+        except Exception:
+            log.exception("process of a handler cannot be collected", **self._facts())
+        finally:
             # A process that got away may still hold the other end.
             self.channel.shut()
 

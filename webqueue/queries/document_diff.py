@@ -177,18 +177,35 @@ def _by_words(before: str, after: str, notes: _Notes) -> Iterator[Span]:
         yield from _spans("del", old_middle)
         yield from _spans("ins", new_middle)
     else:
-        for op, i, j, k, m in SequenceMatcher(None, old_middle, new_middle).get_opcodes():
-            if op == "equal":
-                yield from _run(old_middle[i:j])
-            else:
-                yield from _spans("del", old_middle[i:j])
-                yield from _spans("ins", new_middle[k:m])
+        yield from _changed(old_middle, new_middle)
     yield from _run(old[len(old) - end :] if end else [])
 
 
+def _changed(old: list[str], new: list[str]) -> Iterator[Span]:
+    """Words that differ at both ends. Where only a space or sign between two changes is the same, they are one change."""
+    removed: list[str] = []
+    added: list[str] = []
+    for op, i, j, k, m in SequenceMatcher(None, old, new).get_opcodes():
+        if op == "equal" and any(_is_word(word) for word in old[i:j]):
+            yield from _spans("del", removed)
+            yield from _spans("ins", added)
+            removed, added = [], []
+            yield from _run(old[i:j])
+        else:
+            removed += old[i:j]
+            added += new[k:m]
+    yield from _spans("del", removed)
+    yield from _spans("ins", added)
+
+
+def _is_word(token: str) -> bool:
+    return token[0].isalnum()
+
+
 def _spans(op: Op, words: Sequence[str]) -> Iterator[Span]:
-    if words:
-        yield Span(op, "".join(words))
+    """A span for each line, so that each line shows its sign."""
+    for line in "".join(words).splitlines(keepends=True):
+        yield Span(op, line)
 
 
 def _run(words: Sequence[str]) -> Iterator[Span]:

@@ -197,7 +197,7 @@ class TestWhereItIsOffered:
         asked = browser.post(f"/jobs/{cancelling}/force-stop")
         assert asked.status_code == 200
         assert "Force stop?" in asked.text
-        assert "its whole worker, the process, ends instead" in asked.text
+        assert "its whole worker ends instead" in asked.text
         assert World(database).job(cancelling).force_requested_at is None
         answer = browser.post(f"/jobs/{cancelling}/force-stop", confirmed="yes")
         assert answer.status_code == 303

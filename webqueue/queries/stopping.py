@@ -41,7 +41,7 @@ class Stopping:
     @property
     def worker(self) -> str:
         """The worker's process, in words."""
-        return f"process {self.pid} on {self.host}" if self.pid is not None else "process"
+        return f"worker (process {self.pid} on {self.host})" if self.pid is not None else "worker"
 
     @property
     def force_does(self) -> str:
@@ -55,7 +55,7 @@ class Stopping:
             self.beside, f"Its {self.beside} other jobs are handed back with their checkpoints."
         )
         return (
-            f"It runs in a thread, and a thread cannot be killed: its whole worker, the {self.worker}, ends instead. "
+            f"It runs in a thread, and a thread cannot be killed: its whole {self.worker} ends instead. "
             f"{others} The job ends cancelled, and its rate key stays shut for 10 s more. Where that process serves these "
             "pages too, they are away until somebody, or the service manager, has started it again. A target with the "
             "parameter isolated can be killed alone."

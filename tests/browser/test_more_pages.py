@@ -17,6 +17,7 @@ PAGES = (
     "/settings/users",
     "/settings/tokens",
     "/settings/rate-groups",
+    "/settings/export",
     "/settings/audit",
     "/jobs?select=1",
     "/targets?select=1",

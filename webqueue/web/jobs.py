@@ -79,7 +79,7 @@ def show(name: str) -> Response:
     return live.page(
         "job.html",
         version=version,
-        blocks=("head", "why", "timeline", "counters", "chain", "result", "documents"),
+        blocks=("head", "why", "timeline", "counters", "chain", "result", "documents", "rag_export"),
         busy=not job.is_final,
         carry={"after": str(log.next_offset)},
         section="jobs",

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from tests.helpers.admin import HOSTILE, PASSWORD, add_site, add_target
 from tests.helpers.browsing import Browser
 from webqueue import access, jobs
+from webqueue.access.login import TRIES_PER_NAME
 from webqueue.app import create_app
 from webqueue.database import Database
 from webqueue.models import AuditEntry, Job, RateGroupRow, Token, User
@@ -95,6 +96,18 @@ def test_ones_own_password_takes_the_old_one_and_ends_the_other_sessions(
     assert browser.get("/settings").status_code == 200
     assert elsewhere.get("/settings").status_code == 303
     assert log_in(app, database, "admin", OTHER) == 303
+
+
+def test_tries_of_ones_own_password_are_limited_as_those_of_the_login(
+    app: Flask, browser: Browser, database: Database
+) -> None:
+    for _ in range(TRIES_PER_NAME):
+        assert browser.post("/settings/password", old="not it", password=OTHER).status_code == 422
+    refused = browser.post("/settings/password", old=PASSWORD, password=OTHER)
+    assert refused.status_code == 429
+    assert int(refused.headers["Retry-After"]) > 0
+    assert "Too many logins failed" in refused.text
+    assert log_in(app, database, "admin", PASSWORD) == 429, "they count together"
 
 
 def test_times_are_shown_by_the_clock_of_the_users_zone(

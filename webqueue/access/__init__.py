@@ -11,7 +11,7 @@ from webqueue.access.links import (
     use_login_link,
     use_setup_link,
 )
-from webqueue.access.login import TooManyTriesError, authenticate
+from webqueue.access.login import TooManyTriesError, authenticate, change_own_password
 from webqueue.access.preferences import DEFAULT_ZONE, set_zone, zone_of
 from webqueue.access.roles import Action, allows
 from webqueue.access.tokens import (
@@ -23,7 +23,6 @@ from webqueue.access.tokens import (
     revoke_token,
 )
 from webqueue.access.users import (
-    change_own_password,
     create_user,
     disable_user,
     enable_user,

@@ -11,10 +11,10 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 from werkzeug.security import check_password_hash, generate_password_hash
 
-from webqueue.access.rules import MAX_NAME, MAX_PASSWORD, normal_name
-from webqueue.access.users import HASH_METHOD, find_user
+from webqueue.access.rules import MAX_NAME, MAX_PASSWORD, normal_name, password_problems
+from webqueue.access.users import HASH_METHOD, find_user, store_password_hash
 from webqueue.database import Database, take_turn
-from webqueue.errors import WebqueueError
+from webqueue.errors import InvalidInputError, WebqueueError
 from webqueue.models import AuditEntry, LoginAttempt, User
 
 WINDOW: Final = timedelta(minutes=15)
@@ -57,12 +57,40 @@ def authenticate(
     with database.reading() as session:
         _refuse_too_many(session, name, address, now)
         stored = _hash_of(find_user(session, name))
-    right = len(password) <= MAX_PASSWORD and check_password_hash(
-        stored or _hash_of_nobody(), password.encode("utf-8", "replace").decode()
-    )
+    right = _fits(stored or _hash_of_nobody(), password)
     return database.run(
         lambda session: _note_try(session, name, address, now, stored=stored if right else None)
     )
+
+
+def change_own_password(
+    database: Database, name: str, old: str, new: str, now: datetime, *, address: str = ""
+) -> User:
+    """Give oneself another password, which takes the old one: a screen left open must not lock its user out.
+
+    Wrong tries count together with those of the login. Both slow hashes are worked out between two transactions.
+
+    Args:
+        now: the time of the try.
+        address: of the client.
+
+    Raises:
+        NotFoundError: there is no such user.
+        InvalidInputError: the old password is wrong (`old`), or the new one is not taken (`password`).
+        TooManyTriesError: the limit is reached; the old password was not looked at.
+    """
+    address = _storable(address[:64])
+    with database.reading() as session:
+        _refuse_too_many(session, name, address, now)
+        stored = _hash_of(find_user(session, name))
+    if not _fits(stored or _hash_of_nobody(), old):
+        database.run(lambda session: _count_failure(session, name, address, now))
+        raise InvalidInputError.of("old", "The old password is wrong.")
+    problems = password_problems(new, name)
+    if problems:
+        raise InvalidInputError(problems)
+    hashed = generate_password_hash(new, method=HASH_METHOD)
+    return database.run(lambda session: store_password_hash(session, name, hashed, by=name, now=now))
 
 
 def _note_try(session: Session, name: str, address: str, now: datetime, *, stored: str | None) -> User | None:
@@ -72,13 +100,23 @@ def _note_try(session: Session, name: str, address: str, now: datetime, *, store
     _refuse_too_many(session, name, address, now)
     user = find_user(session, name)
     if user is None or stored is None or _hash_of(user) != stored:
-        session.add(LoginAttempt(at=now, name=name, address=address))
-        session.execute(delete(LoginAttempt).where(LoginAttempt.at < now - WINDOW))
+        _count_failure(session, name, address, now)
         return None
     session.execute(delete(LoginAttempt).where(LoginAttempt.name == name))
     user.last_login_at = now
     AuditEntry.record(session, at=now, by=user.name, action="logged in", kind="user", name=user.name)
     return user
+
+
+def _count_failure(session: Session, name: str, address: str, now: datetime) -> None:
+    session.add(LoginAttempt(at=now, name=name, address=address))
+    session.execute(delete(LoginAttempt).where(LoginAttempt.at < now - WINDOW))
+
+
+def _fits(stored: str, password: str) -> bool:
+    return len(password) <= MAX_PASSWORD and check_password_hash(
+        stored, password.encode("utf-8", "replace").decode()
+    )
 
 
 def _refuse_too_many(session: Session, name: str, address: str, now: datetime) -> None:

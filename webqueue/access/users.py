@@ -8,9 +8,9 @@ from typing import Final
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
-from werkzeug.security import check_password_hash, generate_password_hash
+from werkzeug.security import generate_password_hash
 
-from webqueue.access.rules import MAX_PASSWORD, checked_role, name_problems, normal_name, password_problems
+from webqueue.access.rules import checked_role, name_problems, normal_name, password_problems
 from webqueue.database import take_turn
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.models import AuditEntry, Role, User
@@ -115,24 +115,18 @@ def set_password(session: Session, name: str, password: str, *, by: str, now: da
     problems = password_problems(password, user.name)
     if problems:
         raise InvalidInputError(problems)
-    user.password_hash = generate_password_hash(password, method=HASH_METHOD)
+    return store_password_hash(
+        session, name, generate_password_hash(password, method=HASH_METHOD), by=by, now=now
+    )
+
+
+def store_password_hash(session: Session, name: str, password_hash: str, *, by: str, now: datetime) -> User:
+    """Give a user another password by its hash; every session of theirs ends. Raises NotFoundError."""
+    user = _locked(session, name)
+    user.password_hash = password_hash
     user.session_key = _session_key()
     AuditEntry.record(session, at=now, by=by, action="password changed", kind="user", name=user.name)
     return user
-
-
-def change_own_password(session: Session, name: str, old: str, new: str, *, now: datetime) -> User:
-    """Give oneself another password, which takes the old one: a screen left open must not lock its user out.
-
-    Raises:
-        NotFoundError: there is no such user.
-        InvalidInputError: the old password is wrong (`old`), or the new one is not taken (`password`).
-    """
-    user = _locked(session, name)
-    right = len(old) <= MAX_PASSWORD and check_password_hash(user.password_hash, old)
-    if not right:
-        raise InvalidInputError.of("old", "The old password is wrong.")
-    return set_password(session, name, new, by=user.name, now=now)
 
 
 def set_role(session: Session, name: str, role: str, *, by: str, now: datetime) -> None:

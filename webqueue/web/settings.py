@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from flask import Blueprint, Response, flash, redirect, request, url_for
 from flask_login import current_user, login_user
 from sqlalchemy.orm import Session
@@ -53,16 +55,15 @@ def password() -> AnyResponse:
     """Change one's own password: every session ends but this one."""
     name, old, new = current_user.name, request.form.get("old", ""), request.form.get("password", "")
     try:
-        user = database().run(
-            lambda s: SignedIn.of(access.change_own_password(s, name, old, new, now=clock.now(s)))
+        user = access.change_own_password(
+            database(), name, old, new, clock.now(reading()), address=request.remote_addr or ""
         )
+    except access.TooManyTriesError as error:
+        refused = InvalidInputError.of("old", str(error))
+        return _refused_password(refused, HTTPStatus.TOO_MANY_REQUESTS, {"Retry-After": str(error.wait_sec)})
     except InvalidInputError as error:
-        form = Form({}, shown={"old", "password"})
-        form.refuse(error)
-        response = _page(queries.state_version(reading()), form)
-        response.status_code = 422
-        return response
-    login_user(user)
+        return _refused_password(error, HTTPStatus.UNPROCESSABLE_ENTITY, {})
+    login_user(SignedIn.of(user))
     flash("The password is changed. Your other sessions have ended.", "good")
     return redirect(url_for("settings.index"), 303)
 
@@ -82,6 +83,15 @@ def theme() -> AnyResponse:
     database().run(save)
     flash("The theme is changed.", "good")
     return redirect(url_for("settings.index"), 303)
+
+
+def _refused_password(error: InvalidInputError, status: HTTPStatus, headers: dict[str, str]) -> Response:
+    form = Form({}, shown={"old", "password"})
+    form.refuse(error)
+    response = _page(queries.state_version(reading()), form)
+    response.status_code = status
+    response.headers.update(headers)
+    return response
 
 
 def _page(version: str, form: Form) -> Response:

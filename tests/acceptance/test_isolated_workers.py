@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from tests.acceptance.harness import PATIENCE_SEC, Arena, WorkerProcess, arena_of
+from tests.acceptance.handlers import WITNESS_VARIABLE
+from tests.acceptance.harness import PATIENCE_SEC, ROOT, Arena, Witness, WorkerProcess, arena_of
 from tests.acceptance.worker_program import UNSTOPPED
+from tests.helpers.installation import Installation
 from tests.helpers.waiting import wait_until
+from tests.helpers.world import World
 from webqueue import jobs
 from webqueue.database import Database
 from webqueue.errors import ConflictError
@@ -168,3 +171,26 @@ def test_force_stop_of_a_thread_ends_its_worker_after_the_others_were_handed_bac
     arena.start_worker()
     assert arena.wait_for_end(other).status == "done"
     assert len(arena.witness.lines("start", job=stubborn)) == 1, "a cancelled job never runs again"
+
+
+def test_serve_ends_with_a_code_that_has_it_started_again(installation: Installation, instance: Path) -> None:
+    """The whole way, through the API: Force stop of a thread ends `webqueue serve`, whose service manager starts it again."""
+    installation.more |= {"WEBQUEUE_STOP_GRACE_SEC": "1", WITNESS_VARIABLE: str(instance / "witness")}
+    installation.more["PYTHONPATH"] = str(ROOT)
+    database = installation.database
+    world = World(database)
+    world.add_site()
+    function = "tests.acceptance.handlers:steps"
+    kwargs = {"pages": 1, "hold_at": 1, "gate": str(instance / "gate"), "stubborn": True}
+    world.add_target("news", params={"function": function, "kwargs": kwargs})
+    served = installation.serve()
+    job_id = served.run("news")
+    witness = Witness(instance / "witness")
+    witness.wait_for("page", job=job_id)
+    assert served.ask("POST", f"jobs/{job_id}/force-stop").status == 409
+    assert served.ask("POST", f"jobs/{job_id}/cancel").job["status"] == "cancelling"
+    assert served.ask("POST", f"jobs/{job_id}/force-stop").job["status"] == "cancelling"
+    assert served.process.wait(PATIENCE_SEC) == 75
+    job, key = world.job(job_id), world.key()
+    assert (job.status, job.force_requested_by is not None) == ("cancelled", True)
+    assert (key.status, key.gap_cause) == ("idle", "a handler that did not stop")

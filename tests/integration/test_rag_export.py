@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +274,27 @@ def test_only_done_jobs_export_and_nothing_that_others_stored_is_lost(
         again = run_job(world, "One.", "Two.")
         assert wait_for_export(world, again)["exported"] == 0
     assert len(index.ids) == 2
+
+
+def test_deliveries_that_are_through_are_forgotten_after_a_day(
+    world: World, index: Index, endpoint: Settings
+) -> None:
+    loop = DeliveryLoop(world.database, deliverers(endpoint), poll_sec=0.05)
+    for hours in (25, 23):
+        job = run_job(world, f"Text of {hours}.")
+        loop.deliver_due()
+        assert told(world, job)["status"] == "completed"
+        with world.database.transaction() as session:
+            row = session.scalars(select(Delivery).where(Delivery.dedupe_key == f"rag_export:{job.id}")).one()
+            assert row.delivered_at is not None
+            row.delivered_at -= timedelta(hours=hours)
+    index.answers = [503]
+    waiting = run_job(world, "Not delivered.")
+    DeliveryLoop(world.database, deliverers(endpoint), first_wait_sec=1000).deliver_due()
+    DeliveryLoop(world.database, deliverers(endpoint)).deliver_due()
+    with world.database.reading() as session:
+        kept = session.scalars(select(Delivery.dedupe_key).order_by(Delivery.id)).all()
+    assert kept == [f"rag_export:{job.id}", f"rag_export:{waiting.id}"]
 
 
 def test_switching_it_off_ends_what_is_still_to_be_delivered(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
 from webqueue import clock, logs
 from webqueue.database import Database
+from webqueue.deliveries.queue import forget_delivered
 from webqueue.deliveries.rag_export import RagExporter
 from webqueue.deliveries.work import Again, Answer, Deliverer, DeliveryLostError, Work
 from webqueue.leases import run_due
@@ -25,6 +27,10 @@ _FIRST_WAIT_SEC: Final = 10.0
 _LONGEST_WAIT_SEC: Final = 3600.0
 _UNKNOWN_KIND_WAIT_SEC: Final = 600.0
 _LONGEST_ERROR: Final = 2_000
+# What a delivery came to is told by its job; the row itself is of use for a day.
+_KEPT: Final = timedelta(days=1)
+_BETWEEN_FORGETTING_SEC: Final = 3600.0
+_FORGOTTEN_AT_ONCE: Final = 500
 
 
 class DeliveryLoop:
@@ -56,6 +62,7 @@ class DeliveryLoop:
         self._lease_sec = lease_sec
         self._poll_sec = poll_sec
         self._first_wait_sec = first_wait_sec
+        self._forgot_at = float("-inf")
         self.loop = Loop(name, self.deliver_due)
 
     def deliver_due(self) -> float:
@@ -69,7 +76,22 @@ class DeliveryLoop:
             # Few, so that the list is not old when its end is reached.
             limit=10,
         )
-        return 0.0 if counts.handled else self._poll_sec
+        if counts.handled:
+            return 0.0
+        self._forget()
+        return self._poll_sec
+
+    def _forget(self) -> None:
+        now = time.monotonic()
+        if now - self._forgot_at < _BETWEEN_FORGETTING_SEC:
+            return
+        forgotten = self._database.run(
+            lambda session: forget_delivered(
+                session, before=clock.now(session) - _KEPT, limit=_FORGOTTEN_AT_ONCE
+            )
+        )
+        if forgotten < _FORGOTTEN_AT_ONCE:
+            self._forgot_at = now
 
     def _handle(self, row: Delivery, lease: Lease) -> Mapping[str, Any]:
         if self.loop.stopping:

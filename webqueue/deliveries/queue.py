@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -40,3 +41,20 @@ def enqueue(
     }
     statement = insert.values(values).on_conflict_do_nothing(index_elements=["dedupe_key"])
     return bool(session.execute(statement.returning(Delivery.id)).all())
+
+
+def forget_delivered(session: Session, *, before: datetime, limit: int) -> int:
+    """Delete deliveries that were through before a time; how many.
+
+    They are in nobody's way but the runner's, which looks for rows without a due time at each round.
+    """
+    old = (
+        select(Delivery.id)
+        .where(
+            Delivery.retry_at.is_(None),
+            Delivery.status == DeliveryStatus.DELIVERED,
+            Delivery.delivered_at < before,
+        )
+        .limit(limit)
+    )
+    return len(session.execute(delete(Delivery).where(Delivery.id.in_(old)).returning(Delivery.id)).all())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -198,6 +199,23 @@ class TestMarks:
         assert "::checkpoint three" in warnings[0]
         assert "'missing'" in warnings[1]
         assert ("info", "::unknown") in lines
+
+    @pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "link", "."])
+    def test_no_file_outside_the_target_s_folder_becomes_a_document(
+        self, world: World, tmp_path: Path, name: str
+    ) -> None:
+        (tmp_path / "secret").write_text("secret")
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        (folder / "link").symlink_to(tmp_path / "secret")
+        mark = json.dumps({"url": "/a", "file": name})
+        world.add_target(
+            "script", handler="command", params={"argv": ["echo", f"::document {mark}"], "cwd": str(folder)}
+        )
+        job = run(world)
+        assert job.result == {"exit_code": 0, "lines": 1, "marks_not_understood": 1}
+        with world.database.reading() as session:
+            assert session.scalars(select(Document)).all() == []
 
     @pytest.mark.parametrize("text", ["exit 75", "echo '::blocked HTTP 429 retry_after=1000'"])
     def test_a_block_cools_the_key_down_and_is_retried(self, world: World, text: str) -> None:

@@ -31,7 +31,7 @@ class Marks:
 
     Args:
         ctx: of the job.
-        folder: where the program runs, for the files that it names.
+        folder: the one that the target names, for the files of `::document`; None where it names none.
         page: the last completed page when it started.
 
     Attributes:
@@ -39,7 +39,7 @@ class Marks:
         malformed: marks that could not be read.
     """
 
-    def __init__(self, ctx: Context, folder: Path, page: int) -> None:
+    def __init__(self, ctx: Context, folder: Path | None, page: int) -> None:
         self.blocked: BlockedMark | None = None
         self.blocked_at: float | None = None
         self.malformed = 0
@@ -67,9 +67,10 @@ class Marks:
                 self._page = self._page if mark.page is None else mark.page
                 self._pending = mark.data
             case BlockedMark():
+                if self.blocked is None:
+                    self._ctx.log(f"The command says that it is blocked: {shown(line)}", "warning")
+                    self.blocked_at = time.monotonic()
                 self.blocked = mark
-                self.blocked_at = self.blocked_at or time.monotonic()
-                self._ctx.log(f"The command says that it is blocked: {shown(line)}", "warning")
         return True
 
     def write(self, *, now: bool = False) -> None:
@@ -102,8 +103,17 @@ class Marks:
         )
 
     def _read(self, name: str) -> bytes:
+        """A file below the target's folder, and no other.
+
+        The program could read others itself; but it may print what strangers wrote, who could begin a line with a mark
+        and so have a file of this machine shown as a document.
+        """
+        if self._folder is None:
+            raise MalformedError("a file can only be kept when the target names its folder (cwd)")
         try:
-            path = self._folder / name
+            path = (self._folder / name).resolve()
+            if not path.is_relative_to(self._folder.resolve()):
+                raise MalformedError(f"the file {name!r} is not below the target's folder")
             if path.stat().st_size > _LARGEST_FILE:
                 raise MalformedError(f"the file {name!r} is larger than {_LARGEST_FILE:,} bytes")
             return path.read_bytes()

@@ -47,7 +47,7 @@ class Watch:
     def __init__(self, ctx: Context, params: CommandParameters, env: Mapping[str, str]) -> None:
         self._ctx = ctx
         self._params = params
-        self._marks = Marks(ctx, Path(params.cwd) if params.cwd else Path.cwd(), page_at_start(ctx))
+        self._marks = Marks(ctx, Path(params.cwd) if params.cwd else None, page_at_start(ctx))
         self._thinning = Thinning(time.monotonic())
         self._last_errors: deque[str] = deque(maxlen=_LAST_LINES)
         self._lines = 0

@@ -30,7 +30,7 @@ from webqueue.queries.jobs import (
     list_key_queue,
     running_jobs,
 )
-from webqueue.queries.logs import LogLine, LogPage, job_log, job_log_tail
+from webqueue.queries.logs import LogFilter, LogLine, LogPage, job_log, job_log_around, job_log_tail
 from webqueue.queries.overview import (
     Counts,
     FailureGroup,
@@ -99,6 +99,7 @@ __all__ = [
     "JobRef",
     "JobRow",
     "KeyEventRow",
+    "LogFilter",
     "LogLine",
     "LogPage",
     "NextRun",
@@ -131,6 +132,7 @@ __all__ = [
     "interval_changes",
     "job_id_of",
     "job_log",
+    "job_log_around",
     "job_log_tail",
     "job_version",
     "key_events",

@@ -20,11 +20,13 @@ from webqueue.queries.waiting import ordinal
 from webqueue.web import answers, confirm, job_filters, live, log_lines
 from webqueue.web.auth import needs, user_name
 from webqueue.web.figures import figures_of
+from webqueue.web.log_lines import LEVEL_WORDS, filter_of
 from webqueue.worker.liveness import life_in
 
 pages = Blueprint("jobs", __name__)
 
 DOCUMENTS_SHOWN = 20
+_LINE_IDS_END = 2**63
 
 
 @pages.get("/jobs")
@@ -66,14 +68,17 @@ def show(name: str) -> Response:
     if (nothing := live.unchanged(version)) is not None:
         return nothing
     after = request.args.get("after", type=int)
-    log = (
-        queries.job_log_tail(session, job.seq)
-        if after is None
-        else queries.job_log(session, job.seq, after=after)
-    )
+    only = filter_of(request.args)
+    line = request.args.get("line", type=int)
+    if after is not None:
+        log = queries.job_log(session, job.seq, after=after, only=only)
+    elif line is not None and 0 < line < _LINE_IDS_END:
+        log = queries.job_log_around(session, job.seq, line, only=only)
+    else:
+        log = queries.job_log_tail(session, job.seq, only=only)
     appended = None
     if live.is_poll() and log.lines:
-        appended = ("log-lines", Markup(render_template("_log_lines.html", lines=log.lines)))  # noqa: S704 - own template
+        appended = ("log-lines", Markup(render_template("_log_lines.html", lines=log.lines, job=job)))  # noqa: S704 - own template
     chain = queries.chain(session, job.root_id)
     documents = queries.list_documents(session, queries.DocumentFilter(job=job.id), limit=DOCUMENTS_SHOWN)
     return live.page(
@@ -85,6 +90,8 @@ def show(name: str) -> Response:
         section="jobs",
         job=job,
         log=log,
+        log_only=only,
+        log_levels=LEVEL_WORDS,
         appended=appended,
         chain=chain if len(chain) > 1 else (),
         documents=documents.items,

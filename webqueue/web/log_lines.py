@@ -1,8 +1,9 @@
-"""A job's log as plain text."""
+"""A job's log: which lines the page shows, and all of them as plain text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from flask import Response
 
@@ -10,7 +11,20 @@ from webqueue import queries
 from webqueue.database import Database
 from webqueue.db import database
 from webqueue.queries import JobRow
-from webqueue.queries.logs import MAX_LINES
+from webqueue.queries.logs import LEVELS, MAX_LINES, LogFilter
+
+# The lowest level that is shown, and how the form says it.
+LEVEL_WORDS: Final = (("", "Every level"), ("warning", "Warnings and errors"), ("error", "Errors"))
+_LONGEST_TEXT: Final = 200
+
+
+def filter_of(arguments: Mapping[str, str]) -> LogFilter:
+    """What the address of the page asks for; an unknown level shows everything."""
+    level = arguments.get("level", "")
+    return LogFilter(
+        level=level if level in LEVELS else None,
+        text=arguments.get("q", "").replace("\0", "").strip()[:_LONGEST_TEXT],
+    )
 
 
 def as_text(job: JobRow) -> Response:

@@ -11,8 +11,10 @@ from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from webqueue import clock
-from webqueue.models import Process
+from webqueue.models import Process, StoredSetting
 
+# The name of a stored setting: of each worker that takes nothing because a disk is low, and how the disk stands.
+LOW_DISK: Final = "disk_low:"
 # A process that was silent for so long is shown no more. Its leases are another matter (DESIGN P5).
 FORGET_AFTER: Final = timedelta(hours=1)
 
@@ -36,8 +38,19 @@ def beat(session: Session, process_id: str, *, role: str, threads: int = 0) -> N
     row.heartbeat_at = now
 
 
+def note_low_disk(session: Session, process_id: str, words: str | None) -> None:
+    """Note that a worker takes nothing because a disk of its machine is low; None: it has room again."""
+    name = LOW_DISK + process_id
+    row = session.get(StoredSetting, name)
+    if row is None and words is not None:
+        session.add(StoredSetting(name=name, value=words, changed_at=clock.now(session)))
+    elif row is not None and row.value != words:
+        row.value, row.changed_at = words, clock.now(session)
+
+
 def leave(session: Session, process_id: str) -> None:
     """Note that this process ended in order."""
+    session.execute(delete(StoredSetting).where(StoredSetting.name == LOW_DISK + process_id))
     session.execute(delete(Process).where(Process.id == process_id))
 
 

@@ -85,6 +85,15 @@ class Settings(BaseSettings):
     warc: bool = Field(
         False, description="Keep what servers sent as WARC files, for the targets that ask for it."
     )
+    disk_free_mb: int = Field(
+        256,
+        ge=0,
+        le=100_000_000,
+        description="Free megabytes below which crawls stop, before the database does.",
+    )
+    disk_free_percent: float = Field(
+        1.0, ge=0, le=90, description="The same as a part of the disk; the larger of both holds."
+    )
     stop_grace_sec: float = Field(8.0, ge=0, le=300, description="Seconds that handlers get to stop in.")
     rag_export_url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")] | None = Field(
         None, description="Endpoint to which the export for retrieval is posted; none = a file a target."

@@ -21,7 +21,12 @@ def main() -> None:
     options = json.loads(sys.argv[1])
     logs.configure(json=True)
     chosen = settings.load(
-        instance_path=Path(options["instance"]), database_url=options["url"], allow_private_addresses=True
+        # Disks that fill up are for the database to notice here.
+        disk_free_mb=0,
+        disk_free_percent=0,
+        instance_path=Path(options["instance"]),
+        database_url=options["url"],
+        allow_private_addresses=True,
     )
     database = Database(chosen.url, instance_path=chosen.instance_path)
     pool = WorkerPool(

@@ -36,7 +36,7 @@ def health_blueprint(database: Database) -> Blueprint:
 
     @blueprint.get("/readyz")
     def readyz() -> Response:
-        """Database, scheduler heartbeat, overdue work; 503 when one of them is not as it should be."""
+        """Database, disk, scheduler heartbeat, overdue work; 503 when one of them is not as it should be."""
         checks = _checks(database)
         ready = all(check == "ok" for check in checks.values())
         answer = {"status": "ready" if ready else "not ready", "checks": checks}
@@ -55,6 +55,7 @@ def _checks(database: Database) -> dict[str, str]:
     overdue = status.overdue_keys
     return {
         "database": "ok",
+        "disk": "low" if status.low_disks else "ok",
         "scheduler": "ok" if status.schedulers else "no heartbeat",
         # Nothing is overdue that a person holds back.
         "overdue_work": "ok"

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from webqueue import migrations, queries
+from webqueue import disk, migrations, queries
 from webqueue.cli.opening import load_settings, opened, reached
 from webqueue.cli.output import json_option, show_one
 
@@ -40,6 +40,14 @@ def check(as_json: bool) -> None:
             **{name: value for name, value in vars(status).items() if not isinstance(value, tuple)},
             "processes": len(status.processes),
         }
+    disks = disk.look(settings)
+    row["disks"] = [one.words() for one in disks]
     show_one(row, as_json=as_json)
+    for one in disks:
+        if one.is_low:
+            click.echo(
+                f"webqueue: warning: the disk is low: {one.words()}. Crawls stop until there is room.",
+                err=True,
+            )
     if not settings.names_contact:
         click.echo(f"webqueue: warning: {NO_CONTACT}", err=True)

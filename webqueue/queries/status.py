@@ -38,6 +38,7 @@ class Status:
 
     Attributes:
         overdue_keys: keys that were due more than a minute ago and wait for a worker.
+        low_disks: disks of workers that take nothing because of it, in words.
         search: `ok`, or why documents are searched slowly and what to do.
     """
 
@@ -50,6 +51,7 @@ class Status:
     running: int
     queued: int
     overdue_keys: int
+    low_disks: tuple[str, ...]
     search: str
     processes: tuple[ProcessRow, ...]
 
@@ -87,6 +89,7 @@ def get_status(session: Session) -> Status:
         running=state.running,
         queued=session.scalar(select(func.count()).select_from(Job).where(Job.status == QUEUED)) or 0,
         overdue_keys=_overdue_keys(session, now),
+        low_disks=state.low_disks,
         search=document_search.state(session).message or "ok",
         processes=processes,
     )

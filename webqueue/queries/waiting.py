@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import func, literal, select, tuple_
+from sqlalchemy import func, literal, or_, select, tuple_
 from sqlalchemy.orm import Session, aliased
 
 from webqueue.models import Job, JobStatus, Process, RateKey, Site, StoredSetting
 from webqueue.models.base import PAUSED_ALL
 from webqueue.politeness.hours import AllowedHours, UnreadableHours, hours_of
+from webqueue.processes import LOW_DISK
 from webqueue.queries.runs import QUEUED, RUNNING, JobRef
 from webqueue.queries.stuck import does_not_stop
 
@@ -28,7 +29,7 @@ class Waiting:
 
     Attributes:
         reason: `all_paused`, `key_paused`, `cooldown`, `closed` (outside of the site's allowed hours), `not_due`,
-            `behind`, `gap`, `no_worker`, `pool_full`, `starting`.
+            `behind`, `gap`, `no_worker`, `disk_low`, `pool_full`, `starting`.
         message: one sentence for a person.
         earliest_start: no start before this time; None when nobody can know (paused, or no worker).
         position: place in the key's line, 1 = next; POSITION_LIMIT + 1 means "further back".
@@ -52,6 +53,8 @@ class Pool:
     running: int
     paused_all_by: str | None
     paused_all: bool
+    low_disks: tuple[str, ...] = ()
+    all_low: bool = False
 
 
 def alive_after(now: datetime) -> datetime:
@@ -61,19 +64,39 @@ def alive_after(now: datetime) -> datetime:
 
 def pool(session: Session, now: datetime) -> Pool:
     """The state of the worker pool over all processes."""
-    threads = session.scalar(
-        select(func.sum(Process.threads)).where(
-            Process.role == "worker", Process.heartbeat_at > alive_after(now)
-        )
+    workers = dict(
+        session.execute(
+            select(Process.id, Process.threads).where(
+                Process.role == "worker", Process.heartbeat_at > alive_after(now)
+            )
+        ).all()
     )
     running = session.scalar(select(func.count()).select_from(Job).where(Job.status == RUNNING))
-    paused = session.get(StoredSetting, PAUSED_ALL)
+    said = {
+        row.name: row
+        for row in session.scalars(
+            select(StoredSetting).where(
+                or_(
+                    StoredSetting.name == PAUSED_ALL, StoredSetting.name.startswith(LOW_DISK, autoescape=True)
+                )
+            )
+        )
+    }
+    paused = said.pop(PAUSED_ALL, None)
     is_paused = bool(paused is not None and paused.value)
+    # What a worker that is gone has said of its disk holds no longer.
+    low = {
+        name.removeprefix(LOW_DISK): str(row.value)
+        for name, row in said.items()
+        if row.value and name.removeprefix(LOW_DISK) in workers
+    }
     return Pool(
-        threads=int(threads or 0),
+        threads=sum(workers.values()),
         running=int(running or 0),
         paused_all=is_paused,
         paused_all_by=paused.changed_by if paused is not None and is_paused else None,
+        low_disks=tuple(sorted(set(low.values()))),
+        all_low=bool(low) and low.keys() == workers.keys(),
     )
 
 
@@ -198,7 +221,7 @@ def _explain(
     reasons = list(_reasons(job, key, running, head, position, state, closed, now))
     reason, message = reasons[0]
     person = {"all_paused", "key_paused"} & {name for name, _ in reasons} or (closed and closed.is_unreadable)
-    knows = state.threads > 0 and not person
+    knows = state.threads > 0 and not state.all_low and not person
     bounds = [now, job.retry_at or job.due_at] + ([closed.opens] if closed else [])
     if key is not None:
         bounds += [moment for moment in (key.cooldown_until, key.gap_until) if moment is not None]
@@ -246,6 +269,10 @@ def _reasons(
     if state.threads == 0:
         found.append(
             ("no_worker", "No worker is alive: start one with `webqueue serve` or `webqueue worker`.")
+        )
+    elif state.all_low:
+        found.append(
+            ("disk_low", f"The disk is low: {state.low_disks[0]}. Make room; then it goes on by itself.")
         )
     elif state.running >= state.threads:
         found.append(("pool_full", f"All {state.threads} worker threads are busy."))

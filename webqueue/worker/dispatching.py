@@ -30,6 +30,7 @@ class Dispatcher:
     Args:
         begin: starts a thread for a job, whose lease may be used until the given deadline.
         refuse: gives back a job that was claimed while the process began to stop.
+        may_claim: whether this machine can take anything at present.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Dispatcher:
         threads: int,
         begin: Callable[[jobs.Claimed, float], None],
         refuse: Callable[[jobs.Lease], None],
+        may_claim: Callable[[], bool] = lambda: True,
     ) -> None:
         self._database = database
         self._worker_id = worker_id
@@ -52,6 +54,7 @@ class Dispatcher:
         self._threads = threads
         self._begin = begin
         self._refuse = refuse
+        self._may_claim = may_claim
         self._seen = 0
         self._in_vain = 0
         self._strays_at = 0.0
@@ -62,7 +65,7 @@ class Dispatcher:
         self._seen = self._database.wakeup.generation
         self._give_back_strays()
         idle = self._threads - len(self._runs)
-        if idle <= 0:
+        if idle <= 0 or not self._may_claim():
             return self._timing.poll_sec
         wait = self._until_due()
         if wait > 0:

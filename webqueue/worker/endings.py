@@ -41,7 +41,7 @@ def ending_of(run: Run, outcome: Outcome | None) -> Ending | HandBack | Nothing:
         case Stop.CANCEL:
             # Whatever it came to: `jobs.finish` reads the request under the lock, and a stop wins (P8).
             return _storable(outcome) if outcome is not None else Cancelled()
-        case Stop.SHUTDOWN | Stop.LEASE_ENDED if stopped:
+        case Stop.SHUTDOWN | Stop.LEASE_ENDED | Stop.DISK if stopped:
             return HandBack()
         case Stop.TIME_LIMIT if stopped:
             return OutOfTime(run.max_runtime_sec, _storable(outcome).result if outcome is not None else {})

@@ -17,6 +17,7 @@ from webqueue.errors import LeaseLostError
 from webqueue.handlers import registry
 from webqueue.loops import Loop
 from webqueue.settings import Settings
+from webqueue.worker.disk_watch import DiskWatch
 from webqueue.worker.dispatching import Dispatcher
 from webqueue.worker.heartbeat import Heartbeat
 from webqueue.worker.isolated import Isolation
@@ -82,6 +83,7 @@ class WorkerPool:
             gone=self._gone,
         )
         self._heartbeat = Heartbeat(database, self.worker_id, self._runs, timing, threads=threads)
+        disks = DiskWatch(database, settings, self.worker_id, self._runs, timing)
         self._dispatcher = Dispatcher(
             database,
             self.worker_id,
@@ -91,9 +93,11 @@ class WorkerPool:
             threads=threads,
             begin=self._begin,
             refuse=self._refuse,
+            may_claim=lambda: not disks.is_low,
         )
         limits = LimitWatch(database, self._runs, timing, grace_sec=settings.stop_grace_sec)
         self._helpers = [
+            disks.loop,
             limits.loop,
             limits.stuck_loop,
             StopWatch(database, self.worker_id, self._runs, timing, force_thread=self._force_thread).loop,

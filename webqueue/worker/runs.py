@@ -18,6 +18,7 @@ class Stop(Enum):
     TIME_LIMIT = "out of time"
     CLOSING = "the site's allowed hours end"
     SHUTDOWN = "the process stops"
+    DISK = "the disk is low"
     LEASE_ENDED = "the lease could not be renewed in time"
     LEASE_LOST = "the lease is lost"
 

@@ -36,10 +36,10 @@ class Disk:
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[Disk]:
-    """A file system of 16 MB in memory that is full between `take` and `give`; needs the right to mount."""
+def small_disk(folder: Path, size: int = SIZE) -> Iterator[Disk]:
+    """A file system in memory, of 16 MB unless told otherwise, that is full between `take` and `give`; needs the right to mount."""
     folder.mkdir()
-    _as_root("mount", "-t", "tmpfs", "-o", f"size={SIZE}", "webqueue-test", str(folder))
+    _as_root("mount", "-t", "tmpfs", "-o", f"size={size}", "webqueue-test", str(folder))
     ballast = folder / "ballast"
 
     def fill(_pids: list[int]) -> None:

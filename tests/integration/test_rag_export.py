@@ -153,6 +153,11 @@ def test_a_file_has_every_chunk_once_and_of_the_newest_version(world: World, set
     assert after["3"]["text"] == "港口办公室报告。"
     assert told(world, second)["exported"] == 1
     assert not list(path.parent.glob("*.part"))
+    standing = path.stat().st_ino
+    with delivering(world, short):
+        third = run_job(world, "Now it is short.")
+        assert wait_for_export(world, third)["total"] == 0
+    assert path.stat().st_ino == standing, "it was written although nothing is new"
 
 
 def test_an_endpoint_that_refuses_twice_gets_every_chunk_once(
@@ -274,6 +279,18 @@ def test_only_done_jobs_export_and_nothing_that_others_stored_is_lost(
         again = run_job(world, "One.", "Two.")
         assert wait_for_export(world, again)["exported"] == 0
     assert len(index.ids) == 2
+
+
+def test_a_surprise_is_told_too(world: World, endpoint: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setattr("webqueue.deliveries.rag_export.lines_of", broken)
+    job = run_job(world, "One.")
+    DeliveryLoop(world.database, deliverers(endpoint)).deliver_due()
+    assert told(world, job)["status"] == "failed"
+    assert told(world, job)["error"] == "ZeroDivisionError: a mistake"
+    assert delivery(world).status == DeliveryStatus.QUEUED
 
 
 def test_deliveries_that_are_through_are_forgotten_after_a_day(

@@ -44,9 +44,9 @@ def make_splitter(chunk_chars: int) -> Splitter:
     return splitter
 
 
-def document_key(document: Document) -> str:
+def document_key(target_code: str, url_hash: str) -> str:
     """Names a document over versions, installations and databases; the first part of its chunks' ids."""
-    return f"{document.target_code}:{document.url_hash[:32]}"
+    return f"{target_code}:{url_hash[:32]}"
 
 
 def key_of_chunk(chunk_id: str) -> str:
@@ -57,6 +57,7 @@ def key_of_chunk(chunk_id: str) -> str:
 def lines_of(document: Document, site_code: str, splitter: Splitter) -> list[bytes]:
     """The JSON lines of a document, in the order of its text, each with its line end."""
     chunks = splitter.chunks(document.text)
+    key = document_key(document.target_code, document.url_hash)
     about: dict[str, Any] = {
         "target": document.target_code,
         "site": site_code,
@@ -71,7 +72,7 @@ def lines_of(document: Document, site_code: str, splitter: Splitter) -> list[byt
     return [
         json.dumps(
             {
-                "id": f"{document_key(document)}:{position}",
+                "id": f"{key}:{position}",
                 **about,
                 "position": position,
                 "text": chunk,

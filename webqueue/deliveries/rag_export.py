@@ -24,7 +24,7 @@ from webqueue.deliveries.chunks import (
 from webqueue.deliveries.endpoint import Endpoint, EndpointError, RefusedDocumentError
 from webqueue.deliveries.files import FOLDER, FileBusyError, path_of, replace_documents
 from webqueue.deliveries.windows import KIND
-from webqueue.deliveries.work import Again, Answer, Delivered, Work
+from webqueue.deliveries.work import Again, Answer, Delivered, DeliveryLostError, Work
 from webqueue.models import Document, Job, Target
 from webqueue.settings import Settings
 
@@ -78,11 +78,17 @@ class RagExporter:
             return Delivered()
         try:
             splitter = make_splitter(self._settings.rag_export_chunk_chars)
+            if self._settings.rag_export_url is None:
+                return export.to_file(splitter)
+            return export.to_endpoint(splitter, self._settings.rag_export_url)
         except SplitterMissingError as error:
             return export.failed(str(error))
-        if self._settings.rag_export_url is None:
-            return export.to_file(splitter)
-        return export.to_endpoint(splitter, self._settings.rag_export_url)
+        except DeliveryLostError:
+            raise
+        except Exception as error:
+            # Told, or the job would show an export that runs for ever.
+            log.exception("export failed", delivery=work.id, target=export.target)
+            return export.failed(f"{type(error).__name__}: {error}")
 
 
 class _StoppedError(Exception):
@@ -109,9 +115,12 @@ class _Export:
         path = path_of(self._work.database.instance_path, self.target)
         with self._work.database.reading() as session:
             keys = {
-                document_key(document)
-                for document in session.scalars(self._window(Document).order_by(Document.id))
+                document_key(self.target, name) for name in session.scalars(self._window(Document.url_hash))
             }
+        if not keys:
+            # Nothing new: the file, which may be large, stays as it is.
+            self.tell()
+            return Delivered()
         documents = 0
 
         def lines() -> Iterator[bytes]:
@@ -176,9 +185,8 @@ class _Export:
 
     def _idempotency_key(self, document: Document) -> str:
         """The same for each try to deliver this version of the document with this delivery."""
-        named = (
-            f"{self._work.dedupe_key}\n{document_key(document)}\n{document.version}\n{document.content_hash}"
-        )
+        key = document_key(self.target, document.url_hash)
+        named = f"{self._work.dedupe_key}\n{key}\n{document.version}\n{document.content_hash}"
         return hashlib.sha256(named.encode()).hexdigest()[:40]
 
     def failed(self, error: str, wait_sec: float | None = None) -> Again:

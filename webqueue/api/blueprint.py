@@ -7,12 +7,22 @@ from typing import Any, Final
 from flask import Blueprint, Response, current_app, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
-from webqueue.api import documents, jobs, problems, rate_keys, schedule, sites, status
+from webqueue.access import Action
+from webqueue.api import documents, jobs, openapi, problems, rate_keys, schedule, sites, status
+from webqueue.api.asked import Query
 from webqueue.api.callers import LoggedIn, find_caller, require
+from webqueue.api.problems import json_response
 from webqueue.api.routes import Asked, Route
 from webqueue.database import Database
 
 PREFIX: Final = "/api/v1"
+
+
+def get_description(_ask: Asked) -> Response:
+    Query().done()
+    return json_response(openapi.describe(ROUTES, PREFIX))
+
+
 ROUTES: Final = (
     *sites.ROUTES,
     *jobs.ROUTES,
@@ -20,6 +30,7 @@ ROUTES: Final = (
     *rate_keys.ROUTES,
     *schedule.ROUTES,
     *status.ROUTES,
+    Route("GET", "/openapi.json", Action.READ, get_description, "This description of the API.", {200: None}),
 )
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 

@@ -10,10 +10,10 @@ from flask import Response, request
 
 from webqueue import clock, queries
 from webqueue.access import Action
-from webqueue.api import shapes
+from webqueue.api import answers, shapes
 from webqueue.api.asked import Query
 from webqueue.api.problems import json_response
-from webqueue.api.routes import Asked, Route
+from webqueue.api.routes import CURSOR, Asked, Parameter, Route, limit
 from webqueue.errors import NotFoundError
 from webqueue.queries import DocumentFilter, document_export
 from webqueue.queries.documents import document_texts
@@ -92,10 +92,35 @@ def _streamed(lines: Iterator[str], kind: str, ending: str) -> Response:
     )
 
 
-ROUTES = (
-    Route("GET", "/documents", Action.READ, list_documents),
-    Route("GET", "/documents.jsonl", Action.READ, export_jsonl),
-    Route("GET", "/documents.csv", Action.READ, export_csv),
-    Route("GET", "/documents.atom", Action.READ, feed),
-    Route("GET", "/documents/<number>", Action.READ, get_document),
+_TAKES = (
+    Parameter("target", "Code of the target."),
+    Parameter("job", "Id of a job that stored or found it."),
+    Parameter("since", "Changed at or after.", "moment"),
+    Parameter("q", "Words, each found in title, text or URL."),
+    Parameter("state", "live or gone."),
 )
+_VERSION = Parameter(
+    "version", "Which version's text; the present one when left out.", "whole", 1, _LARGEST_ID
+)
+ROUTES = (
+    Route(
+        "GET", "/documents", Action.READ, list_documents, "List documents, the last changed first.",
+        {200: answers.Documents}, (*_TAKES, CURSOR, limit(_LIMIT, queries.MAX_LIMIT)),
+    ),
+    Route(
+        "GET", "/documents.jsonl", Action.READ, export_jsonl, "Documents with their texts, a JSON object a line.",
+        {200: None}, _TAKES, media="application/jsonl",
+    ),
+    Route(
+        "GET", "/documents.csv", Action.READ, export_csv, "Documents with their texts as CSV.",
+        {200: None}, _TAKES, media="text/csv",
+    ),
+    Route(
+        "GET", "/documents.atom", Action.READ, feed, "An Atom feed of the newest documents.",
+        {200: None, 304: None}, _TAKES, media="application/atom+xml",
+    ),
+    Route(
+        "GET", "/documents/<number>", Action.READ, get_document, "A document with its versions.",
+        {200: answers.DocumentDetail}, (_VERSION,),
+    ),
+)  # fmt: skip

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from webqueue import jobs, queries
 from webqueue.access import Action
-from webqueue.api import asked, shapes
+from webqueue.api import answers, asked, shapes
 from webqueue.api.asked import Query
 from webqueue.api.problems import json_response
-from webqueue.api.routes import Asked, Route
+from webqueue.api.routes import CURSOR, Asked, Parameter, Route, limit
 from webqueue.config.values import is_code
 from webqueue.errors import NotFoundError
 from webqueue.models import JobSource
@@ -118,16 +118,49 @@ def get_log(ask: Asked, name: str) -> Response:
     return json_response(answer | {"next_after": page.next_offset})
 
 
-ROUTES = (
-    Route("POST", "/targets/<code>/run", Action.RUN, run),
-    Route("GET", "/jobs", Action.READ, list_jobs),
-    Route("GET", "/jobs/<name>", Action.READ, get_job),
-    Route("POST", "/jobs/<name>/cancel", Action.CANCEL, cancel),
-    Route("POST", "/jobs/<name>/force-stop", Action.CANCEL, force_stop),
-    Route("POST", "/jobs/<name>/retry", Action.RETRY, retry),
-    Route("POST", "/jobs/<name>/front", Action.FRONT, move_to_front),
-    Route("GET", "/jobs/<name>/log", Action.READ, get_log),
+_FILTERS = (
+    Parameter("status", "Status."),
+    Parameter("site", "Code of the site."),
+    Parameter("target", "Code of the target."),
+    Parameter("rate_key", "Rate key."),
+    Parameter("source", "What made the job."),
+    Parameter("since", "Queued at or after.", "moment"),
+    Parameter("until", "Queued before.", "moment"),
 )
+_LOG = (
+    Parameter("after", "Lines behind this one: `next_after` of the last answer.", "whole", 0, 2**62, 0),
+    CURSOR,
+    limit(_LOG_LIMIT, _LOG_MAX),
+)
+_SUBMITTED = {202: answers.SubmittedAnswer, 200: answers.SubmittedAnswer}
+_AFTER = {200: answers.JobAnswer}
+ROUTES = (
+    Route(
+        "POST", "/targets/<code>/run", Action.RUN, run, "Run a target now; 200 names the equal job that stands.",
+        _SUBMITTED, body=answers.RunBody,
+    ),
+    Route(
+        "GET", "/jobs", Action.READ, list_jobs, "List jobs, newest first.", {200: answers.Jobs},
+        (*_FILTERS, CURSOR, limit(_LIMIT, queries.MAX_LIMIT)),
+    ),
+    Route("GET", "/jobs/<name>", Action.READ, get_job, "A job, by its id or number.", {200: answers.Job}),
+    Route(
+        "POST", "/jobs/<name>/cancel", Action.CANCEL, cancel, "Cancel a job.", _AFTER, body=answers.NoBody
+    ),
+    Route(
+        "POST", "/jobs/<name>/force-stop", Action.CANCEL, force_stop,
+        "End a cancelled job that does not stop; it may end a whole worker.", _AFTER, body=answers.NoBody,
+    ),
+    Route(
+        "POST", "/jobs/<name>/retry", Action.RETRY, retry, "Run a failed or cancelled job again, from its checkpoint.",
+        _SUBMITTED, body=answers.NoBody,
+    ),
+    Route(
+        "POST", "/jobs/<name>/front", Action.FRONT, move_to_front, "Move a queued job to the front of its key.",
+        _AFTER, body=answers.NoBody,
+    ),
+    Route("GET", "/jobs/<name>/log", Action.READ, get_log, "The log of a job.", {200: answers.Lines}, _LOG),
+)  # fmt: skip
 
 
 def _find(session: Session, name: str) -> queries.JobRow:

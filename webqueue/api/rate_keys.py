@@ -9,10 +9,10 @@ from sqlalchemy.orm import Session
 
 from webqueue import jobs, queries
 from webqueue.access import Action
-from webqueue.api import asked, shapes
+from webqueue.api import answers, asked, shapes
 from webqueue.api.asked import Query
 from webqueue.api.problems import field_problem, json_response
-from webqueue.api.routes import Asked, Route
+from webqueue.api.routes import CURSOR, Asked, Parameter, Route, limit
 from webqueue.errors import NotFoundError
 
 _LONGEST_NOTE = 2000
@@ -65,13 +65,33 @@ def resolve(ask: Asked) -> Response:
 
 
 ROUTES = (
-    Route("GET", "/rate-keys", Action.READ, list_rate_keys),
-    Route("GET", "/rate-keys/resolve", Action.READ, resolve),
-    Route("GET", "/rate-keys/<key>", Action.READ, get_rate_key),
-    Route("POST", "/rate-keys/<key>/pause", Action.PAUSE, pause),
-    Route("POST", "/rate-keys/<key>/resume", Action.PAUSE, resume),
-    Route("POST", "/rate-keys/<key>/lift-cooldown", Action.LIFT, lift_cooldown),
-)
+    Route(
+        "GET", "/rate-keys", Action.READ, list_rate_keys, "List rate keys, by name.", {200: answers.RateKeys},
+        (
+            Parameter("state", "idle, running, cooling_down, paused or stuck."),
+            CURSOR,
+            limit(queries.MAX_LIMIT, queries.MAX_LIMIT),
+        ),
+    ),
+    Route(
+        "GET", "/rate-keys/resolve", Action.READ, resolve, "The rate key that a URL would have.",
+        {200: answers.Resolved},
+        (Parameter("url", "The URL.", required=True), Parameter("adapter", "The adapter of its site.")),
+    ),
+    Route("GET", "/rate-keys/<key>", Action.READ, get_rate_key, "A rate key.", {200: answers.RateKey}),
+    Route(
+        "POST", "/rate-keys/<key>/pause", Action.PAUSE, pause, "Let a key start nothing; what runs goes on.",
+        {200: answers.RateKey}, body=answers.PauseBody,
+    ),
+    Route(
+        "POST", "/rate-keys/<key>/resume", Action.PAUSE, resume, "End the pause of a key.",
+        {200: answers.RateKey}, body=answers.NoBody,
+    ),
+    Route(
+        "POST", "/rate-keys/<key>/lift-cooldown", Action.LIFT, lift_cooldown,
+        "End the cooldown of a key before its time.", {200: answers.RateKey}, body=answers.NoBody,
+    ),
+)  # fmt: skip
 
 
 def _sound(key: str) -> str:

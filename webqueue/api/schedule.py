@@ -13,10 +13,10 @@ from flask import Response
 
 from webqueue import clock, cron
 from webqueue.access import Action
-from webqueue.api import shapes
+from webqueue.api import answers, shapes
 from webqueue.api.asked import Query
 from webqueue.api.problems import field_problem, json_response
-from webqueue.api.routes import Asked, Route
+from webqueue.api.routes import CURSOR, Asked, Parameter, Route, limit
 from webqueue.config.values import is_code
 from webqueue.errors import InvalidInputError, Problem
 from webqueue.queries.ticking import TickingTarget, ticking_targets
@@ -89,9 +89,26 @@ def list_ticks(ask: Asked) -> Response:
 
 
 ROUTES = (
-    Route("GET", "/schedule", Action.READ, list_ticks),
-    Route("GET", "/schedule/preview", Action.READ, preview),
-)
+    Route(
+        "GET", "/schedule", Action.READ, list_ticks, "The ticks of all targets, soonest first.",
+        {200: answers.Ticks},
+        (
+            Parameter("from", "The first time; now when left out.", "moment"),
+            Parameter("to", "Before this time; a day later when left out.", "moment"),
+            CURSOR,
+            limit(_LIMIT, _MAX_LIMIT),
+        ),
+    ),
+    Route(
+        "GET", "/schedule/preview", Action.READ, preview, "What a schedule means.", {200: answers.Preview},
+        (
+            Parameter("cron", "The schedule.", required=True),
+            Parameter("tz", "Its time zone; UTC when left out."),
+            Parameter("after", "Times after this one; now when left out.", "moment"),
+            Parameter("count", "How many times.", "whole", 1, 100, 5),
+        ),
+    ),
+)  # fmt: skip
 
 
 def _ticks(target: TickingTarget, start: datetime, end: datetime) -> Iterator[_Tick]:

@@ -24,7 +24,7 @@ from webqueue.queries import (
 )
 from webqueue.queries.site_states import SiteState
 
-_JOB_FIELDS = (
+JOB_FIELDS = (
     "id",
     "seq",
     "site",
@@ -52,7 +52,7 @@ _JOB_FIELDS = (
     "created_by",
     "counters",
 )
-_DOCUMENT_FIELDS = (
+DOCUMENT_FIELDS = (
     "id",
     "url",
     "target",
@@ -86,14 +86,14 @@ def listing(items: Iterable[Any], next_cursor: str | None = None) -> dict[str, A
 
 def job(row: JobRow) -> dict[str, Any]:
     """A job."""
-    data = {name: plain(getattr(row, name)) for name in _JOB_FIELDS}
+    data = {name: plain(getattr(row, name)) for name in JOB_FIELDS}
     progress = {"progress": asdict(row.progress), "waiting": _waiting(row.waiting)}
     return data | progress
 
 
 def document(row: DocumentRow, text: str) -> dict[str, Any]:
     """A document with its text."""
-    return {name: plain(getattr(row, name)) for name in _DOCUMENT_FIELDS} | {"text": text}
+    return {name: plain(getattr(row, name)) for name in DOCUMENT_FIELDS} | {"text": text}
 
 
 def document_detail(row: DocumentDetail) -> dict[str, Any]:

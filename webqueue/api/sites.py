@@ -9,10 +9,10 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock, config, queries
 from webqueue.access import Action
-from webqueue.api import asked, shapes
+from webqueue.api import answers, asked, shapes
 from webqueue.api.asked import Query
 from webqueue.api.problems import field_problem, json_response
-from webqueue.api.routes import Asked, Route
+from webqueue.api.routes import CURSOR, Asked, Parameter, Route, limit
 from webqueue.config.values import is_code
 from webqueue.errors import NotFoundError
 from webqueue.models import Site
@@ -99,16 +99,34 @@ def delete_target(ask: Asked, code: str) -> Response:
     return Response(status=204)
 
 
-ROUTES = (
-    Route("GET", "/sites", Action.READ, list_sites),
-    Route("GET", "/sites/<code>", Action.READ, get_site),
-    Route("PUT", "/sites/<code>", Action.CONFIGURE, put_site),
-    Route("DELETE", "/sites/<code>", Action.CONFIGURE, delete_site),
-    Route("GET", "/targets", Action.READ, list_targets),
-    Route("GET", "/targets/<code>", Action.READ, get_target),
-    Route("PUT", "/targets/<code>", Action.CONFIGURE, put_target),
-    Route("DELETE", "/targets/<code>", Action.CONFIGURE, delete_target),
+_PAGE = (CURSOR, limit(_LIMIT, queries.MAX_LIMIT))
+_TARGET_FILTERS = (
+    Parameter("site", "Code of the site."),
+    Parameter("state", "State, as the pages have it."),
+    Parameter("q", "Words in code, site, note or tags."),
 )
+ROUTES = (
+    Route("GET", "/sites", Action.READ, list_sites, "List sites, by code.", {200: answers.Sites}, _PAGE),
+    Route("GET", "/sites/<code>", Action.READ, get_site, "A site.", {200: answers.Site}),
+    Route(
+        "PUT", "/sites/<code>", Action.CONFIGURE, put_site, "Make or replace a site.",
+        {200: answers.Site, 201: answers.Site}, body=answers.SiteBody,
+    ),
+    Route("DELETE", "/sites/<code>", Action.CONFIGURE, delete_site, "Delete a site without targets.", {204: None}),
+    Route(
+        "GET", "/targets", Action.READ, list_targets, "List targets, by code.", {200: answers.Targets},
+        (*_TARGET_FILTERS, *_PAGE),
+    ),
+    Route("GET", "/targets/<code>", Action.READ, get_target, "A target.", {200: answers.Target}),
+    Route(
+        "PUT", "/targets/<code>", Action.CONFIGURE, put_target, "Make or replace a target.",
+        {200: answers.Target, 201: answers.Target}, body=answers.TargetBody,
+    ),
+    Route(
+        "DELETE", "/targets/<code>", Action.CONFIGURE, delete_target,
+        "Delete a target without jobs and documents.", {204: None},
+    ),
+)  # fmt: skip
 
 
 def _site(session: Session, code: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from webqueue import __version__, logs, queries
 from webqueue.access import Action
-from webqueue.api import shapes
+from webqueue.api import answers, shapes
 from webqueue.api.asked import Query
 from webqueue.api.problems import json_response
 from webqueue.api.routes import Asked, Route
@@ -22,7 +22,16 @@ def get_status(ask: Asked) -> Response:
         return json_response(shapes.status(queries.get_status(session), __version__))
 
 
-ROUTES = (Route("GET", "/status", Action.READ, get_status),)
+ROUTES = (
+    Route(
+        "GET",
+        "/status",
+        Action.READ,
+        get_status,
+        "What runs, waits, and is overdue.",
+        {200: answers.Installation},
+    ),
+)
 
 
 def health_blueprint(database: Database) -> Blueprint:

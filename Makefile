@@ -97,7 +97,7 @@ system-packages:
 
 .venv/installed: .venv/created pyproject.toml constraints.txt
 	$(STEP) 'webqueue and what it needs'
-	@$(PIP) install --constraint constraints.txt --editable '.[postgres,export,warc]'
+	@$(PIP) install --constraint constraints.txt --editable '.[postgres,export,warc,notify]'
 	@touch $@
 
 .venv/developing: .venv/installed

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from webqueue import clock, logs
 from webqueue.database import Database
+from webqueue.deliveries.messages import MessageSender
 from webqueue.deliveries.queue import forget_delivered
 from webqueue.deliveries.rag_export import RagExporter
 from webqueue.deliveries.work import Again, Answer, Deliverer, DeliveryLostError, Work
@@ -153,5 +154,5 @@ class DeliveryLoop:
 
 def deliverers(settings: Settings) -> Mapping[str, Deliverer]:
     """Everything that this version delivers, by kind."""
-    found: list[Deliverer] = [RagExporter(settings)]
+    found: list[Deliverer] = [RagExporter(settings), MessageSender()]
     return {deliverer.kind: deliverer for deliverer in found}

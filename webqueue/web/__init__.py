@@ -14,6 +14,7 @@ from webqueue.web import (
     formats,
     job_bulk,
     jobs,
+    notifications,
     overview,
     people,
     rag_export,
@@ -53,6 +54,7 @@ def register(app: Flask, *, guarded_elsewhere: Iterable[Blueprint] = ()) -> None
         people,
         rate_groups,
         rag_export,
+        notifications,
         audit,
     ):
         app.register_blueprint(module.pages)

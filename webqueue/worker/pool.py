@@ -21,7 +21,7 @@ from webqueue.worker.disk_watch import DiskWatch
 from webqueue.worker.dispatching import Dispatcher
 from webqueue.worker.heartbeat import Heartbeat
 from webqueue.worker.isolated import Isolation
-from webqueue.worker.keeping import DocumentKeeper, EvidenceKeeper, HistoryKeeper
+from webqueue.worker.keeping import AlertWatch, DocumentKeeper, EvidenceKeeper, HistoryKeeper
 from webqueue.worker.liveness import Liveness
 from webqueue.worker.running import Handlers, Runner
 from webqueue.worker.runs import Run, Runs, Stop
@@ -106,6 +106,7 @@ class WorkerPool:
             EvidenceKeeper(database, settings.instance_path).loop,
             HistoryKeeper(database, settings).loop,
             DocumentKeeper(database, settings).loop,
+            AlertWatch(database, every_sec=timing.heartbeat_sec).loop,
             *_delivery_loops(database, settings, timing),
         ]
         self._listener = Listener(database, self.worker_id)

@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from webqueue import jobs, logs, processes
 from webqueue.database import Database
+from webqueue.deliveries import alerts
 from webqueue.loops import Loop
 from webqueue.worker.liveness import Liveness
 from webqueue.worker.timing import Timing
@@ -35,4 +36,5 @@ class Sweeper:
         recovered = jobs.free_dead(session, dead)
         for worker_id in dead:
             processes.leave(session, worker_id)
+        alerts.note_lost_workers(session, dead, len(recovered))
         return recovered

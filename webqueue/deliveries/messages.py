@@ -1,0 +1,79 @@
+"""Messages: queued for each receiver, and sent by apprise."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from datetime import datetime
+from typing import ClassVar, Final
+
+from sqlalchemy.orm import Session
+
+from webqueue import logs
+from webqueue.deliveries import channels
+from webqueue.deliveries.channels import Channel
+from webqueue.deliveries.queue import enqueue
+from webqueue.deliveries.work import Again, Answer, Delivered, Work
+from webqueue.errors import NotFoundError
+
+log = logs.get(__name__)
+
+KIND: Final = "message"
+# About a day at the longest waits: news that old is no news.
+_MOST_ATTEMPTS: Final = 30
+
+
+def send(
+    session: Session, channel: Channel, title: str, body: str, *, good: bool = False, now: datetime
+) -> None:
+    """Queue a message for one receiver; it goes out when the caller's transaction has committed."""
+    payload = {"channel": channel.id, "target": channel.name, "title": title, "body": body, "good": good}
+    enqueue(session, KIND, f"{KIND}:{channel.id}:{secrets.token_hex(8)}", payload, now=now)
+
+
+class MessageSender:
+    """Delivers messages, each to one receiver: one that refuses does not let the others get theirs twice."""
+
+    kind: ClassVar[str] = KIND
+
+    def deliver(self, work: Work) -> Answer:
+        """Send it; a receiver that was removed meanwhile gets nothing."""
+        with work.database.reading() as session:
+            wanted = channels.read(session)
+        try:
+            channel = channels.find(wanted, str(work.payload["channel"]))
+        except NotFoundError:
+            log.info("message dropped: its receiver was removed", delivery=work.id)
+            return Delivered()
+        error = _notify(channel, work)
+        if not error:
+            return Delivered()
+        if work.attempts + 1 >= _MOST_ATTEMPTS:
+            log.error("message given up", delivery=work.id, receiver=channel.name, error=error)
+            return Delivered()
+        return Again(error)
+
+
+def _notify(channel: Channel, work: Work) -> str:
+    """What went wrong, without secrets; "" when it was accepted."""
+    import apprise  # slow to import
+
+    one = apprise.Apprise()
+    if not one.add(channel.url):
+        return f"{channel.name}: apprise does not know its address any more"
+    kind = apprise.NotifyType.SUCCESS if work.payload.get("good") else apprise.NotifyType.WARNING
+    # apprise tells what went wrong in its log alone, with parts of the address: it is caught, and masked.
+    logger = logging.getLogger("apprise")
+    propagated, logger.propagate = logger.propagate, False
+    try:
+        with apprise.LogCapture(level=logging.WARNING, fmt="%(message)s") as said:  # type: ignore[no-untyped-call]
+            accepted = one.notify(
+                title=str(work.payload["title"]), body=str(work.payload["body"]), notify_type=kind,
+                body_format=apprise.NotifyFormat.TEXT,
+            )  # fmt: skip
+            told = " ".join(said.getvalue().split())
+    finally:
+        logger.propagate = propagated
+    if accepted:
+        return ""
+    return channel.without_secrets(f"{channel.name} did not take it: {told or 'no reason given'}")[:500]

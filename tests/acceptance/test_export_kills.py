@@ -90,7 +90,7 @@ class TestFile:
         job_id = submit(arena, count=60, words=5000)
         part = instance / "exports" / ".news.jsonl.part"
         path = instance / "exports" / "news.jsonl"
-        for _ in range(KILLS):
+        for _ in range(2):
             worker = arena.start_worker(timing=TIMING)
             wait_until(part.exists, timeout=PATIENCE_SEC, message="the file to be written", every=0.001)
             worker.kill()

@@ -65,14 +65,15 @@ class Meeting:
         """
         asked = threading.Event()
 
-        def begin(session: Session) -> T:
+        def begin() -> T:
+            # Before its transaction: on SQLite that waits for the lock before it does anything else.
             asked.set()
-            return second(session)
+            return self.other.run(second)
 
         with self.one.transaction() as session:
             result = first(session)
             session.flush()
-            rival = Background(lambda: self.other.run(begin))
+            rival = Background(begin)
             if self.one.is_sqlite:
                 # The busy handler shows nothing of its waiting; but its BEGIN cannot succeed before this one ends.
                 assert asked.wait(WAIT_SEC)

@@ -281,6 +281,20 @@ class TestStops:
         assert (second.status, second.last_completed_page) == ("done", 2)
 
 
+def test_a_clean_stop_of_the_worker_hands_the_job_back_with_its_checkpoint(
+    world: World, settings: Settings
+) -> None:
+    """P9: it costs no attempt."""
+    told = 'echo "::checkpoint {\\"page\\": 5}"'
+    script(world, f"trap '{told}; exit 1' TERM; {TestStops.STAYS}")
+    with pool_of(world.database, settings, {"command": CommandHandler()}) as pool:
+        job_id = world.submit("script").id
+        wait_until(lambda: world.job(job_id).progress_current == 1, message="the command runs")
+        assert pool.stop(8)
+        job = world.job(job_id)
+    assert (job.status, job.last_completed_page, job.attempt_count) == ("queued", 5, 0)
+
+
 class TestOff:
     @pytest.fixture(autouse=True)
     def _commands_are_off(self, _commands_are_on: None, monkeypatch: pytest.MonkeyPatch) -> None:

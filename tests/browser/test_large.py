@@ -5,77 +5,27 @@ from __future__ import annotations
 import gzip
 import re
 import time
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from sqlalchemy import insert, select
-from sqlalchemy.orm import Session
 
 import webqueue
 from tests.browser.conftest import BrowserPage
-from tests.helpers.admin import Admin, add_site, add_target, add_worker
-from webqueue import clock, jobs
-from webqueue.models import Job, RateKey
+from tests.helpers.admin import Admin
+from tests.helpers.large import QUEUED, fill_large
 
 pytestmark = pytest.mark.slow
 
-KEYS, TARGETS, JOBS = 40, 300, 10_000
-QUEUED = 200
+JOBS = 10_000
 MOST_HTML = 60_000
 # The limit of the design is 200 ms on a machine of its own; tests share theirs with each other.
 MOST_SECONDS = 2.0
-STATUSES = ("done", "done", "done", "failed", "cancelled", "skipped", "done", "failed")
-
-
-def fill_large(session: Session) -> None:
-    """The rows, written past the verbs: ten thousand runs would take an hour."""
-    now = clock.now(session)
-    add_worker(session, now)
-    for number in range(KEYS):
-        add_site(session, f"site_{number:02}", f"http://host{number:02}.example.org/")
-    for number in range(TARGETS):
-        add_target(
-            session, f"target_{number:03}", f"site_{number % KEYS:02}", schedule=f"{number % 60} 3 * * *"
-        )
-    session.flush()
-    rows = []
-    for number in range(JOBS):
-        queued = number >= JOBS - QUEUED
-        target, site = number % TARGETS, number % TARGETS % KEYS
-        began = now - timedelta(seconds=(JOBS - number) * 60)
-        job_id = f"{number:012x}"
-        rows.append(
-            {
-                "id": job_id,
-                "root_id": job_id,
-                "site_code": f"site_{site:02}",
-                "target_code": f"target_{target:03}",
-                "rate_key": f"host{site:02}.example.org",
-                "source": "manual",
-                "created_by": "ann",
-                "status": "queued" if queued else STATUSES[number % len(STATUSES)],
-                "from_page": number if queued else 0,
-                "due_at": began,
-                "retry_at": began if queued else None,
-                "enqueued_at": began,
-                "started_at": None if queued else began,
-                "began_at": None if queued else began,
-                "finished_at": None if queued else began + timedelta(seconds=20 + number % 40),
-                "error_msg": "HTTP 500"
-                if not queued and STATUSES[number % len(STATUSES)] == "failed"
-                else None,
-            }
-        )
-    session.execute(insert(Job), rows)
-    for key in session.scalars(select(RateKey).order_by(RateKey.key)).all():
-        jobs.settle(session, key, now)
 
 
 @pytest.fixture
 def large(admin: Admin) -> Admin:
-    admin.database.run(fill_large)
+    admin.database.run(lambda session: fill_large(session, JOBS))
     return admin
 
 

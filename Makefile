@@ -55,6 +55,10 @@ unit: .venv/developing ## Run the unit tests alone
 bench: .venv/developing ## Measure what a claim costs beside a deep key
 	@$(VENV_PYTHON) -m benchmarks.claims
 
+.PHONY: bench-pages
+bench-pages: .venv/developing ## Measure pages alone, with 300,000 jobs, and with many readers
+	@$(VENV_PYTHON) -m benchmarks.pages
+
 .PHONY: bench-texts
 bench-texts: .venv/developing ## Measure how many real pages in several languages and encodings are readable
 	@$(VENV_PYTHON) -m benchmarks.texts

@@ -6,18 +6,21 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from webqueue import clock
 from webqueue.models import Job, JobStatus, RateKey, Target
-from webqueue.queries.jobs import JobRow, job_rows
+from webqueue.queries.jobs import JobRow, chain_ends, job_rows
 from webqueue.queries.runs import QUEUED, RUNNING
 from webqueue.queries.site_keys import keys_of_sites
 
 DAY = timedelta(hours=24)
 # Groups are made of the newest failures only, so that a bad day does not make the overview slow.
 MAX_FAILURES = 500
+# In a form that no index serves: SQLite would go through every job of a status that there ever was, rather than through
+# the jobs of a day.
+_STATUS = func.coalesce(Job.status, "").label("status")
 _ID = re.compile(r"\b[0-9a-f]{12}\b")
 
 
@@ -62,23 +65,22 @@ class NextRun:
 def counts(session: Session) -> Counts:
     """The numbers of the overview."""
     now = clock.now(session)
-    day = dict(
-        session.execute(
-            select(Job.status, func.count()).where(Job.finished_at >= now - DAY).group_by(Job.status)
-        ).all()
-    )
-    attention = session.scalar(
-        select(func.count())
-        .select_from(Job)
-        .where(Job.finished_at >= now - DAY, Job.status == JobStatus.DONE, Job.attention.is_not(None))
-    )
+    day = {
+        row.status: row
+        for row in session.execute(
+            select(_STATUS, func.count().label("jobs"), func.count(Job.attention).label("attention"))
+            .where(Job.finished_at >= now - DAY)
+            .group_by(_STATUS)
+        )
+    }
+    done, failed = day.get(JobStatus.DONE), day.get(JobStatus.FAILED)
     return Counts(
         running=_count(session, Job.status == RUNNING),
         queued=_count(session, Job.status == QUEUED),
         cooling_down=_count_keys(session, now),
-        failed_24h=day.get(JobStatus.FAILED, 0),
-        done_24h=day.get(JobStatus.DONE, 0),
-        attention_24h=attention or 0,
+        failed_24h=failed.jobs if failed else 0,
+        done_24h=done.jobs if done else 0,
+        attention_24h=done.attention if done else 0,
         targets=session.scalar(select(func.count()).select_from(Target)) or 0,
     )
 
@@ -86,24 +88,29 @@ def counts(session: Session) -> Counts:
 def failures(session: Session, *, limit: int = 20) -> tuple[FailureGroup, ...]:
     """The failures of the last 24 hours, grouped by target and error, the newest first."""
     now = clock.now(session)
-    jobs = session.scalars(
-        select(Job)
-        .where(Job.finished_at >= now - DAY, Job.status == JobStatus.FAILED)
+    failed = session.execute(
+        select(Job.seq, Job.target_code, Job.error_msg, Job.root_id)
+        .where(*_of_the_day(now, JobStatus.FAILED))
         .order_by(Job.finished_at.desc())
         .limit(MAX_FAILURES)
     ).all()
-    groups: dict[tuple[str, str], list[JobRow]] = {}
-    for row in job_rows(session, jobs, now):
-        if row.chain_end is None or row.chain_end.status != JobStatus.DONE:
-            groups.setdefault((row.target, _without_ids(row.error_msg or "")), []).append(row)
+    ends = chain_ends(session, {row.root_id for row in failed})
+    groups: dict[tuple[str, str], list[int]] = {}
+    for row in failed:
+        if ends[row.root_id].status != JobStatus.DONE:
+            groups.setdefault((row.target_code, _without_ids(row.error_msg or "")), []).append(row.seq)
+    shown = list(groups.values())[:limit]
+    last_ones = session.scalars(select(Job).where(Job.seq.in_([same[0] for same in shown]))).all()
+    rows = {row.seq: row for row in job_rows(session, last_ones, now)}
     return tuple(
         FailureGroup(
-            target=target,
-            error=same[0].error_msg or "It failed without saying why.",
+            target=last.target,
+            error=last.error_msg or "It failed without saying why.",
             count=len(same),
-            last=same[0],
+            last=last,
         )
-        for (target, _), same in list(groups.items())[:limit]
+        for same in shown
+        for last in (rows[same[0]],)
     )
 
 
@@ -112,7 +119,7 @@ def attention_jobs(session: Session, *, limit: int = 5) -> tuple[JobRow, ...]:
     now = clock.now(session)
     jobs = session.scalars(
         select(Job)
-        .where(Job.finished_at >= now - DAY, Job.status == JobStatus.DONE, Job.attention.is_not(None))
+        .where(*_of_the_day(now, JobStatus.DONE), Job.attention.is_not(None))
         .order_by(Job.finished_at.desc())
         .limit(limit)
     ).all()
@@ -139,6 +146,11 @@ def next_runs(session: Session, *, limit: int = 8) -> tuple[NextRun, ...]:
         for row in rows
         if row.next_tick_at is not None
     )
+
+
+def _of_the_day(now: datetime, status: JobStatus) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """Jobs that came to this end within 24 hours."""
+    return Job.finished_at >= now - DAY, _STATUS.in_([status])
 
 
 def _count(session: Session, condition: object) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -13,11 +14,15 @@ from tests.helpers.admin import running_job
 from tests.helpers.api import ApiClient, problem
 from tests.helpers.browsing import Browser
 from tests.helpers.command_line import command_line
+from tests.helpers.pools import pool_of
+from tests.helpers.waiting import wait_until
 from tests.helpers.world import START, Clock, World
+from tests.integration.test_worker_runs import final, log_of
 from webqueue import clock, jobs, queries
 from webqueue.app import create_app
 from webqueue.database import Database
 from webqueue.errors import ConflictError, NotFoundError
+from webqueue.handlers.command.handler import CommandHandler
 from webqueue.queries.stopping import Stopping, stopping
 from webqueue.settings import Settings
 
@@ -250,3 +255,21 @@ class TestWhereItIsOffered:
             assert World(database).job(cancelling).force_requested_at is None
             assert line.done("jobs", "force-stop", cancelling, "--yes").out == "cancelling\n"
             assert World(database).job(cancelling).force_requested_at is not None
+
+
+def test_a_command_is_killed_by_it_whatever_its_own_grace_is(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEBQUEUE_ALLOW_COMMANDS", "true")
+    world = World(database)
+    world.add_site()
+    script = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
+    world.add_target("loop", handler="command", params={"argv": ["sh", "-c", script], "grace_sec": 300})
+    with pool_of(database, settings, {"command": CommandHandler()}):
+        job_id = world.submit("loop").id
+        wait_until(lambda: "ready" in str(log_of(world, world.job(job_id))), timeout=20)
+        assert world.job(job_id).process_group is not None
+        assert world.cancel(job_id) == "cancelling"
+        force(world, job_id)
+        job = final(world, job_id, timeout=20)
+    assert (job.status, job.result and job.result["exit_code"]) == ("cancelled", -signal.SIGKILL)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from webqueue.job_verbs.claiming import claim, earliest_due, free_dead
 from webqueue.job_verbs.finishing import finish, hand_back
-from webqueue.job_verbs.history import forget_finished
+from webqueue.job_verbs.history import Old, forget_finished, forget_logs, logs_to_forget
 from webqueue.job_verbs.keys import (
     lift_cooldown,
     pause_all,
@@ -20,6 +20,7 @@ from webqueue.job_verbs.keys import (
     resume_key,
 )
 from webqueue.job_verbs.operating import cancel, force_stop, move_to_front
+from webqueue.job_verbs.retention import Rule, retention, set_rule
 from webqueue.job_verbs.running import (
     add_log_lines,
     checkpoint,
@@ -62,7 +63,9 @@ __all__ = [
     "Finished",
     "Lease",
     "Life",
+    "Old",
     "Policy",
+    "Rule",
     "Submitted",
     "add_log_lines",
     "cancel",
@@ -74,11 +77,13 @@ __all__ = [
     "force_requests",
     "force_stop",
     "forget_finished",
+    "forget_logs",
     "free_dead",
     "hand_back",
     "lift_cooldown",
     "lock_key_of_target",
     "lock_keys_of_targets",
+    "logs_to_forget",
     "move_to_front",
     "new_job_id",
     "note_process_group",
@@ -93,7 +98,9 @@ __all__ = [
     "renew",
     "resume_all",
     "resume_key",
+    "retention",
     "retry",
+    "set_rule",
     "settle",
     "skip_tick",
     "skip_ticks",

@@ -76,6 +76,15 @@ class Settings(BaseSettings):
     keep_jobs_days: int = Field(
         400, ge=1, le=36_500, description="Days after which a finished job is deleted."
     )
+    keep_logs: int | None = Field(
+        None, ge=0, le=1_000_000, description="Finished jobs of each target that keep their logs; none: all."
+    )
+    keep_logs_days: int | None = Field(
+        None,
+        ge=1,
+        le=36_500,
+        description="Days after which the log of a finished job is deleted, before the job.",
+    )
     keep_documents_days: int | None = Field(
         None,
         ge=1,

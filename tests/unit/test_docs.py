@@ -29,6 +29,8 @@ DEFAULTS_IN_WORDS = {
     "WEBQUEUE_STORE_URL": "`store` in the instance folder",
     "WEBQUEUE_USER_AGENT": "webqueue's own",
     "WEBQUEUE_TRUSTED_HOSTS": "any",
+    "WEBQUEUE_KEEP_LOGS": "none",
+    "WEBQUEUE_KEEP_LOGS_DAYS": "none",
     "WEBQUEUE_CONTACT": "none",
     "WEBQUEUE_KEEP_DOCUMENTS_DAYS": "none: for ever",
     "WEBQUEUE_RAG_EXPORT_URL": "none",

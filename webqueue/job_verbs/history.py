@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Any, Final, cast
 
-from sqlalchemy import CursorResult, delete, exists, select
+from sqlalchemy import CursorResult, and_, delete, exists, false, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from webqueue.models import Job, Target
+from webqueue.models import Job, JobLog, Target
 
 
-def forget_finished(session: Session, *, keep: int, before: datetime, limit: int) -> int:
+@dataclass(frozen=True)
+class Cut:
+    """Where the history of a target ends.
+
+    Attributes:
+        keep: how many of its finished jobs stay, the newest; None: any number.
+        before: what ended earlier goes in any case; None: however old.
+    """
+
+    keep: int | None
+    before: datetime | None
+
+
+@dataclass(frozen=True)
+class Old:
+    """A finished job whose time is over."""
+
+    seq: int
+    target: str
+
+
+_NONE: Final[Mapping[str, Cut]] = MappingProxyType({})
+
+
+def forget_finished(
+    session: Session, *, keep: int, before: datetime, limit: int, own: Mapping[str, Cut] = _NONE
+) -> int:
     """Delete finished jobs, with their logs: those that ended before `before`, and of each target all but the newest.
 
     A chain of retries or continuations that is still open is left whole. Documents are never touched: their retention
@@ -21,38 +50,86 @@ def forget_finished(session: Session, *, keep: int, before: datetime, limit: int
         keep: finished jobs that each target keeps.
         before: what ended earlier goes, too.
         limit: at most so many rows; to be called again, in a new transaction, while it deletes as many.
+        own: what holds for single targets instead.
 
     Returns:
         How many rows were deleted.
     """
-    deleted = _delete(session, Job.finished_at < before, limit)
-    for target in session.scalars(select(Target.code).order_by(Target.code)).all():
-        if deleted >= limit:
-            break
-        newest_to_go = session.scalar(
-            select(Job.seq)
-            .where(Job.target_code == target, Job.finished_at.is_not(None))
-            .order_by(Job.seq.desc())
-            .offset(keep)
-            .limit(1)
-        )
-        if newest_to_go is not None:
-            too_many = (Job.target_code == target) & (Job.seq <= newest_to_go)
-            deleted += _delete(session, too_many, limit - deleted)
-    return deleted
-
-
-def _delete(session: Session, which: Any, limit: int) -> int:
-    other = aliased(Job)
-    is_open = exists().where(other.root_id == Job.root_id, other.finished_at.is_(None))
-    chosen = session.scalars(
-        select(Job.seq).where(which, Job.finished_at.is_not(None), ~is_open).order_by(Job.seq).limit(limit)
-    ).all()
+    chosen = finished_to_forget(session, Cut(keep, before), limit=limit, own=own)
     if not chosen:
         return 0
     result = session.execute(
         delete(Job)
-        .where(Job.seq.in_(chosen), Job.finished_at.is_not(None))
+        .where(Job.seq.in_([old.seq for old in chosen]), Job.finished_at.is_not(None))
         .execution_options(synchronize_session=False)
     )
     return cast("CursorResult[Any]", result).rowcount
+
+
+def finished_to_forget(
+    session: Session, cut: Cut, *, limit: int, own: Mapping[str, Cut] = _NONE
+) -> list[Old]:
+    """The finished jobs that the next batch deletes, oldest first in each target."""
+    return _beyond(session, cut, own, limit)
+
+
+def logs_to_forget(session: Session, cut: Cut, *, limit: int, own: Mapping[str, Cut] = _NONE) -> list[Old]:
+    """The finished jobs whose logs the next batch deletes; the jobs themselves stay."""
+    return _beyond(session, cut, own, limit, exists().where(JobLog.job_seq == Job.seq))
+
+
+def forget_logs(session: Session, jobs: Sequence[Old]) -> int:
+    """Delete the lines of these jobs; how many there were."""
+    if not jobs:
+        return 0
+    result = session.execute(
+        delete(JobLog)
+        .where(JobLog.job_seq.in_([old.seq for old in jobs]))
+        .execution_options(synchronize_session=False)
+    )
+    return cast("CursorResult[Any]", result).rowcount
+
+
+def _beyond(session: Session, cut: Cut, own: Mapping[str, Cut], limit: int, *more: Any) -> list[Old]:
+    chosen: list[Old] = []
+    if cut.before is not None:
+        # By age in one statement for all: most rounds find nothing to do.
+        chosen = _closed(
+            session, and_(Job.finished_at < cut.before, Job.target_code.not_in(own)), limit, *more
+        )
+    for target in session.scalars(select(Target.code).order_by(Target.code)).all():
+        if len(chosen) >= limit:
+            break
+        seen = [old.seq for old in chosen if old.target == target]
+        which = _end_of(session, target, own.get(target, cut))
+        if which is not None:
+            wanted = and_(Job.target_code == target, which, Job.seq.not_in(seen))
+            chosen += _closed(session, wanted, limit - len(chosen), *more)
+    return chosen
+
+
+def _end_of(session: Session, target: str, cut: Cut) -> Any:
+    """The condition of what is too much or too old in one target; None when nothing can be."""
+    too_old = Job.finished_at < cut.before if cut.before is not None else false()
+    if cut.keep is None:
+        return too_old if cut.before is not None else None
+    newest_to_go = session.scalar(
+        select(Job.seq)
+        .where(Job.target_code == target, Job.finished_at.is_not(None))
+        .order_by(Job.seq.desc())
+        .offset(cut.keep)
+        .limit(1)
+    )
+    return too_old if newest_to_go is None else or_(Job.seq <= newest_to_go, too_old)
+
+
+def _closed(session: Session, which: Any, limit: int, *more: Any) -> list[Old]:
+    other = aliased(Job)
+    is_open = exists().where(other.root_id == Job.root_id, other.finished_at.is_(None))
+    rows = session.execute(
+        select(Job.seq, Job.target_code)
+        .where(which, Job.finished_at.is_not(None), ~is_open, *more)
+        .order_by(Job.seq)
+        .limit(limit)
+    )
+    return [Old(seq, target) for seq, target in rows]

@@ -14,6 +14,7 @@ from webqueue.web import (
     formats,
     job_bulk,
     jobs,
+    kept_jobs,
     notifications,
     overview,
     people,
@@ -55,6 +56,7 @@ def register(app: Flask, *, guarded_elsewhere: Iterable[Blueprint] = ()) -> None
         rate_groups,
         rag_export,
         notifications,
+        kept_jobs,
         audit,
     ):
         app.register_blueprint(module.pages)

@@ -58,24 +58,39 @@ class EvidenceKeeper:
 
 
 class HistoryKeeper:
-    """Deletes finished jobs by count and age per target, in small transactions; documents stay."""
+    """Deletes finished jobs, and logs, by count and age per target, in small transactions; documents stay."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
-        self._keep = settings.keep_jobs
-        self._age = timedelta(days=settings.keep_jobs_days)
+        self._settings = settings
         self.loop = Loop("history keeper", self.keep, longest_backoff_sec=_EVERY_SEC)
 
     def keep(self) -> float:
-        """One batch; the next one soon, while there is more."""
+        """One batch of jobs and one of logs; the next ones soon, while there is more."""
         deleted = self._database.run(self._forget)
         if deleted:
             log.info("finished jobs deleted", jobs=deleted)
-        return _SOON_SEC if deleted >= _BATCH else _EVERY_SEC
+        # Found before the transaction: it may look at every finished job, and no writer waits for that.
+        with self._database.reading() as session:
+            old = self._old_logs(session)
+        if old:
+            lines = self._database.run(lambda session: jobs.forget_logs(session, old))
+            log.info("logs of finished jobs deleted", jobs=len(old), lines=lines)
+        return _SOON_SEC if max(deleted, len(old)) >= _BATCH else _EVERY_SEC
 
     def _forget(self, session: Session) -> int:
-        before = clock.now(session) - self._age
-        return jobs.forget_finished(session, keep=self._keep, before=before, limit=_BATCH)
+        holds = jobs.retention(session, self._settings)
+        cut, own = holds.jobs(clock.now(session))
+        assert cut.keep is not None
+        assert cut.before is not None
+        return jobs.forget_finished(session, keep=cut.keep, before=cut.before, limit=_BATCH, own=own)
+
+    def _old_logs(self, session: Session) -> list[jobs.Old]:
+        holds = jobs.retention(session, self._settings)
+        if not holds.forgets_logs:
+            return []
+        cut, own = holds.logs(clock.now(session))
+        return jobs.logs_to_forget(session, cut, limit=_BATCH, own=own)
 
 
 class DocumentKeeper:

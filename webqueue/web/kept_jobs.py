@@ -1,0 +1,72 @@
+"""Retention: what is kept of the history of jobs, what the next round removes, and the rules of single targets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from flask import Blueprint, current_app, make_response, render_template, request, url_for
+from sqlalchemy import select
+from werkzeug.wrappers import Response as AnyResponse
+
+from webqueue import clock, jobs
+from webqueue.access import Action
+from webqueue.db import database, read_anew, reading
+from webqueue.errors import InvalidInputError, Problem
+from webqueue.models import Target
+from webqueue.queries.kept_jobs import BATCH, kept_jobs
+from webqueue.web import answers
+from webqueue.web.auth import needs, user_name
+from webqueue.web.forms import Form
+
+pages = Blueprint("kept_jobs", __name__)
+
+_NUMBERS: Final = ("jobs", "days", "logs", "log_days")
+
+
+@pages.get("/settings/retention")
+@needs(Action.READ)
+def index() -> AnyResponse:
+    """What is kept, and what goes."""
+    return _page(Form({}))
+
+
+@pages.post("/settings/retention")
+@needs(Action.CONFIGURE)
+def save() -> AnyResponse:
+    """Give a target a rule of its own, or, without a number, take it away."""
+    target = request.form.get("target", "").strip()
+    said = {name: request.form.get(name, "").strip() for name in _NUMBERS}
+    form, by = Form({"target": target, **said}, shown={"target", *_NUMBERS}), user_name()
+    try:
+        rule = jobs.Rule(**_numbers(said))
+        database().run(lambda s: jobs.set_rule(s, target, rule, by=by, now=clock.now(s)))
+    except InvalidInputError as error:
+        form.refuse(error)
+        return _page(form, 422)
+    read_anew()
+    words = (
+        f"{target} has its own rule." if rule != jobs.Rule() else f"{target} is kept as every other target."
+    )
+    return answers.done(words, url_for("kept_jobs.index"))
+
+
+def _numbers(said: dict[str, str]) -> dict[str, int | None]:
+    wrong = [
+        Problem(name, "must be a whole number, or empty")
+        for name, text in said.items()
+        if text and not (text.isascii() and text.isdigit() and len(text) < 10)
+    ]
+    if wrong:
+        raise InvalidInputError(wrong)
+    return {name: int(text) if text else None for name, text in said.items()}
+
+
+def _page(form: Form, status: int = 200) -> AnyResponse:
+    session = reading()
+    default, rows = kept_jobs(session, current_app.extensions["webqueue_settings"])
+    targets = session.scalars(select(Target.code).order_by(Target.code)).all()
+    page = render_template(
+        "kept_jobs.html", section="settings", default=default, rows=rows, batch=BATCH, form=form,
+        targets=[(code, code) for code in targets],
+    )  # fmt: skip
+    return make_response(page, status)

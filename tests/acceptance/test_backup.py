@@ -124,7 +124,10 @@ def archive(database: Database, settings: Settings, tmp_path: Path) -> Path:
     OriginalStore(settings.store).put(b"<p>kept</p>" * 1000)
     (settings.instance_path / "requests").mkdir()
     (settings.instance_path / "requests" / "2026-11-01.jsonl").write_text('{"ms": 1}\n')
-    database.run(lambda session: jobs.pause_all(session, by="test"))
+    warc = settings.instance_path / "warc" / "news"
+    warc.mkdir(parents=True)
+    (warc / "news-1.warc.gz").write_bytes(b"full")
+    (warc / "news-2.warc.gz.open").write_bytes(b"grows")
     return backup.back_up(database, settings, tmp_path / "one.tar.gz").path
 
 
@@ -149,6 +152,24 @@ def rewritten(archive: Path, change: Callable[[list[tuple[str, bytes]]], list[tu
             entry.size = len(content)
             tar.addfile(entry, io.BytesIO(content))
     return archive
+
+
+@pytest.mark.parametrize("engine_name", ["sqlite"])
+def test_every_file_of_the_instance_is_in_it(archive: Path, instance: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    loaded = webqueue_settings.load(instance_path=target)
+    database = Database(loaded.url, instance_path=target)
+    try:
+        backup.restore(database, loaded, archive, force=False, paused=True, by="test")
+    finally:
+        database.close()
+    names = {name for name in everything_in(instance) if name.startswith(("store", "requests", "warc"))}
+    assert len(names) == 4
+    there = everything_in(target)
+    assert {name: there.get(name) for name in names} == {
+        name: content for name, content in everything_in(instance).items() if name in names
+    }
+    assert not [name for name in there if ".part" in name or ".tmp" in name], "nothing is left of the work"
 
 
 @pytest.mark.parametrize("engine_name", ["sqlite"])

@@ -32,6 +32,7 @@ _ALLOWED: Final = re.compile(
     r"database\.(sqlite3|pgdump)"
     r"|store/[0-9a-f]{2}/[0-9a-f]{64}\.gz"
     r"|instance/(requests|exports)/[A-Za-z0-9_][A-Za-z0-9_.-]*"
+    r"|instance/warc/[a-z0-9_-][a-z0-9_.-]*/[a-z0-9_-][A-Za-z0-9_.-]*"
     r"|instance/webqueue\.env"
 )
 # Originals are compressed already, and texts shrink nearly as much as by a slower level.

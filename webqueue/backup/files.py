@@ -1,4 +1,4 @@
-"""The files of an instance that a backup has: originals and kept pages, evidence, exports, and the settings file."""
+"""The files of an instance that a backup has: originals, kept pages, evidence, exports, WARC files, and settings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import IO, Any, Final
 
 from webqueue import logs
 from webqueue.backup.archive import INSTANCE, STORE, ArchiveWriter
+from webqueue.documents.warc import CLOSED, OPEN
+from webqueue.documents.warc import FOLDER as WARC
 from webqueue.settings import Settings
 
 log = logs.get(__name__)
@@ -34,6 +36,7 @@ def add_files(archive: ArchiveWriter, settings: Settings) -> None:
             for path in sorted((settings.instance_path / folder).glob("[A-Za-z0-9_]*.jsonl*")):
                 if not path.name.endswith(".part"):
                     _add_file(archive, f"{INSTANCE}{folder}/{path.name}", path)
+    _add_warc(archive, settings.instance_path / WARC)
     _add_file(archive, f"{INSTANCE}{SETTINGS_FILE}", settings.instance_path / SETTINGS_FILE)
 
 
@@ -79,6 +82,15 @@ def _add_file(archive: ArchiveWriter, name: str, path: Path) -> None:
         return
     with suppress(FileNotFoundError), path.open("rb") as file:
         archive.add(name, path.stat().st_size, file)
+
+
+def _add_warc(archive: ArchiveWriter, folder: Path) -> None:
+    for _round in range(2):
+        for path in sorted(folder.glob(f"*/*{CLOSED}*")):
+            name = f"{INSTANCE}{folder.name}/{path.parent.name}/{path.name}"
+            # A file that was full, or let go, meanwhile has lost its ending: it is there already.
+            if path.name.endswith((CLOSED, OPEN)) and f"{name}.open" not in archive.files:
+                _add_file(archive, name, path)
 
 
 def _store(settings: Settings) -> tuple[Any, str]:

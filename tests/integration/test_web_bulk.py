@@ -19,8 +19,8 @@ from webqueue import clock, jobs
 from webqueue.app import create_app
 from webqueue.database import Database
 from webqueue.models import AuditEntry, Job, Target
-from webqueue.settings import Settings
 from webqueue.queries.csv_lines import csv_line, harmless
+from webqueue.settings import Settings
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, Text, column, func, literal_column, or_, select, table
+from sqlalchemy import ColumnElement, Text, column, func, literal_column, or_, select, table, text
 from sqlalchemy.orm import Session
 
 from webqueue.database.types import storable
@@ -23,6 +23,7 @@ from webqueue.models import Document
 MAX_QUERY: Final = 200  # characters
 SHORT_REACH: Final = 20_000
 _TRIGRAM: Final = 3
+_FEW: Final = 3_000  # hits, of which each text is read once
 _BEFORE, _AFTER = 60, 180
 _SPACES: Final = re.compile(r"\s+")
 
@@ -92,8 +93,34 @@ def state(session: Session) -> SearchState:
     return SearchState(True, "")
 
 
-def conditions(session: Session, search: Search) -> Iterator[ColumnElement[bool]]:
-    """What a document has to fulfil to be found."""
+def conditions(session: Session, search: Search) -> list[ColumnElement[bool]]:
+    """What a document has to fulfil to be found, in the form that this database answers quickly.
+
+    PostgreSQL's planner does not know what it costs to read long texts. Left to itself it walks through the documents from
+    the newest on, since only a page of them is wanted, and for a rare word it reads them all. So the index is asked first;
+    where it names few documents, those are the answer. Of a frequent word the newest documents soon fill a page.
+    """
+    found = list(_conditions(session, search))
+    is_postgresql = session.get_bind().dialect.name == "postgresql"
+    if not is_postgresql or search.has_short_words or not search.words:
+        return found
+    numbers = _numbers_by_index(session, found)
+    return found if numbers is None else [Document.id.in_(numbers)]
+
+
+def _numbers_by_index(session: Session, found: list[ColumnElement[bool]]) -> list[int] | None:
+    """The documents that the index names; None when they are many, or when there is no index."""
+    if not search_index.exists(session.connection()):
+        return None
+    for way in ("enable_seqscan", "enable_indexscan"):
+        session.execute(text(f"SET LOCAL {way} = off"))
+    numbers = list(session.scalars(select(Document.id).where(*found).limit(_FEW + 1)))
+    for way in ("enable_seqscan", "enable_indexscan"):
+        session.execute(text(f"SET LOCAL {way} TO DEFAULT"))
+    return numbers if len(numbers) <= _FEW else None
+
+
+def _conditions(session: Session, search: Search) -> Iterator[ColumnElement[bool]]:
     if not search.words:
         return
     by_index = session.get_bind().dialect.name == "sqlite" and search_index.exists(session.connection())
@@ -125,10 +152,10 @@ def snippets(session: Session, search: Search, document_ids: Sequence[int]) -> d
     )
     found: dict[int, tuple[Piece, ...]] = {}
     for row in session.execute(statement):
-        text = str(row[1])
-        first = pattern.search(text)
+        start = str(row[1])
+        first = pattern.search(start)
         if first is not None:
-            found[int(row[0])] = _around(text, first.start(), pattern)
+            found[int(row[0])] = _around(start, first.start(), pattern)
     return found
 
 
@@ -147,6 +174,9 @@ def _contains(session: Session, word: str) -> ColumnElement[bool]:
     pattern = f"%{word.replace('/', '//').replace('%', '/%').replace('_', '/_')}%"
     # On PostgreSQL these are the very expressions of the index, the number a literal one.
     searched = (Document.title, Document.url, _start_of_text(session))
+    if word.lower() == word.upper():
+        # Chinese, say: nothing to be folded, which would cost several times as much.
+        return or_(*(part.like(pattern, escape="/") for part in searched))
     return or_(*(part.ilike(pattern, escape="/") for part in searched))
 
 

@@ -18,6 +18,8 @@ PAGES = (
     "/settings/tokens",
     "/settings/rate-groups",
     "/settings/export",
+    "/settings/notifications",
+    "/settings/retention",
     "/settings/audit",
     "/jobs?select=1",
     "/targets?select=1",

@@ -17,6 +17,7 @@ PAGES = (
     "/settings/users",
     "/settings/tokens",
     "/settings/rate-groups",
+    "/settings/challenges",
     "/settings/export",
     "/settings/notifications",
     "/settings/retention",

@@ -16,7 +16,7 @@ from typing import Any, Final
 from sqlalchemy.orm import Session
 
 from webqueue import logs
-from webqueue.errors import InvalidInputError, Problem
+from webqueue.errors import InvalidInputError, NotFoundError, Problem
 from webqueue.models import AuditEntry, StoredSetting
 
 SETTING: Final = "challenge_signatures"
@@ -173,6 +173,35 @@ def store_signatures(session: Session, data: Any, *, by: str, now: datetime) -> 
         after={"signatures": after},
     )
     return signatures
+
+
+def put_signature(session: Session, data: Mapping[str, Any], *, by: str, now: datetime) -> Signature:
+    """Store one signature: in the place of the stored one with its name, else behind the others.
+
+    Args:
+        session: a writing transaction.
+        data: the attributes of `Signature`.
+
+    Raises:
+        InvalidInputError: it names the field.
+    """
+    (checked,) = parse_signatures([dict(data)])
+    kept = [as_data(one) for one in stored_signatures(session) if one.name != checked.name]
+    store_signatures(session, [*kept, as_data(checked)], by=by, now=now)
+    return checked
+
+
+def remove_signature(session: Session, name: str, *, by: str, now: datetime) -> None:
+    """Forget a stored signature; the one of the package with this name is in force again.
+
+    Raises:
+        NotFoundError: none with this name is stored.
+    """
+    stored = stored_signatures(session)
+    kept = [as_data(one) for one in stored if one.name != name]
+    if len(kept) == len(stored):
+        raise NotFoundError("challenge signature", name)
+    store_signatures(session, kept, by=by, now=now)
 
 
 def as_data(signature: Signature) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from flask import Blueprint, Flask
 from webqueue.web import (
     audit,
     auth,
+    challenges,
     documents,
     errors,
     formats,
@@ -53,6 +54,7 @@ def register(app: Flask, *, guarded_elsewhere: Iterable[Blueprint] = ()) -> None
         documents,
         settings,
         people,
+        challenges,
         rate_groups,
         rag_export,
         notifications,

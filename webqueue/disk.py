@@ -64,8 +64,8 @@ def look(settings: Settings) -> list[Disk]:
     url = make_url(settings.url)
     if url.get_backend_name() == "sqlite" and url.database:
         folders.append(Path(url.database).parent)
-    if "://" not in settings.store:
-        folders.append(Path(settings.store))
+    if (store := _folder_of(settings.store)) is not None:
+        folders.append(store)
     found: dict[int, Disk] = {}
     for folder in folders:
         there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
@@ -75,3 +75,12 @@ def look(settings: Settings) -> list[Disk]:
             needed = max(settings.disk_free_mb * MIB, int(usage.total * settings.disk_free_percent / 100))
             found[device] = Disk(folder, usage.free, usage.total, needed)
     return list(found.values())
+
+
+def _folder_of(store: str) -> Path | None:
+    """The folder that a store of fsspec is, whether written as a path or as file://…; None where it is none."""
+    from fsspec.core import strip_protocol  # slow to import
+    from fsspec.utils import get_protocol
+
+    # By the names that fsspec has for a folder: without one it takes a path for "file".
+    return Path(strip_protocol(store)) if get_protocol(store) in {"file", "local"} else None

@@ -55,5 +55,10 @@ def leave(session: Session, process_id: str) -> None:
 
 
 def forget_silent(session: Session) -> None:
-    """Drop the rows of processes that have been silent for an hour."""
-    session.execute(delete(Process).where(Process.heartbeat_at < clock.now(session) - FORGET_AFTER))
+    """Drop the rows of processes that have been silent for an hour, and what they noted of their disks."""
+    silent = session.scalars(
+        delete(Process).where(Process.heartbeat_at < clock.now(session) - FORGET_AFTER).returning(Process.id)
+    ).all()
+    if silent:
+        names = [LOW_DISK + process_id for process_id in silent]
+        session.execute(delete(StoredSetting).where(StoredSetting.name.in_(names)))

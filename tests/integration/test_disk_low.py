@@ -39,6 +39,12 @@ class TestReading:
         (found,) = disk.look(settings.model_copy(update={"store_url": "memory://bucket"}))
         assert found.folder == instance
 
+    def test_a_store_that_is_a_folder_by_its_url_is_watched_too(self, instance: Path, tmp_path: Path) -> None:
+        with small_disk(tmp_path / "disk", ROOM) as small:
+            for url in (f"file://{small.folder}/store", f"local://{small.folder}", str(small.folder)):
+                settings = webqueue_settings.load(instance_path=instance, store_url=url)
+                assert [found.total <= ROOM for found in disk.look(settings)] == [False, True], url
+
     def test_a_folder_that_is_not_there_yet_is_on_the_disk_of_the_one_above(self, instance: Path) -> None:
         (found,) = disk.look(webqueue_settings.load(instance_path=instance / "not" / "yet"))
         assert found.total == shutil.disk_usage(instance).total

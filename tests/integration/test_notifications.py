@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,9 @@ class Receiver:
 
     def __init__(self) -> None:
         self.refusals = 0
+        self.refusal = 503
+        self.open = threading.Event()
+        self.open.set()
         self.got: list[dict[str, str]] = []
         self.tries = 0
         outer = self
@@ -43,10 +47,11 @@ class Receiver:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.tries += 1
+                outer.open.wait(10)
                 refuse = outer.tries <= outer.refusals
                 if not refuse:
                     outer.got.append(body)
-                self.send_response(503 if refuse else 200)
+                self.send_response(outer.refusal if refuse else 200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
@@ -240,6 +245,33 @@ class TestSending:
             for secret in (SECRET, "pa55w0rd", "127.0.0.1"):
                 assert secret not in f"{row.last_error} {row.payload}"
 
+    def test_nothing_of_another_receiver_is_heard(self, world: World, receiver: Receiver) -> None:
+        receiver.refusals, receiver.refusal = 100, 507
+        receiver.open.clear()
+        with running() as other:
+            other.refusals = 100
+            for name, url in (("slow", receiver.url), ("quick", other.url)):
+                channel = add(world, url, name)
+                world.database.run(lambda s, to=channel: messages.send(s, to, "T", "B", now=clock.now(s)))  # type: ignore[misc]
+            loops = [DeliveryLoop(world.database, {"message": MessageSender()}) for _ in range(2)]
+            slow = threading.Thread(target=loops[0].deliver_due)
+            slow.start()
+            try:
+                wait_until(lambda: receiver.tries, timeout=10)
+                loops[1].deliver_due()
+                assert other.tries == 1, "it had to wait for the other one"
+            finally:
+                receiver.open.set()
+                slow.join(10)
+        with world.database.reading() as session:
+            errors = {
+                row.payload["target"]: row.last_error or "" for row in session.scalars(select(Delivery))
+            }
+        assert "507" in errors["slow"]
+        assert "503" in errors["quick"]
+        assert "503" not in errors["slow"], "what the other one said"
+        assert not logging.getLogger("apprise").propagate, "what it says has addresses in it"
+
     def test_a_job_that_fails_in_a_pool_is_told(
         self, world: World, settings: Settings, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -298,3 +330,9 @@ class TestSending:
 def statuses(world: World) -> list[str]:
     with world.database.reading() as session:
         return list(session.scalars(select(Delivery.status)))
+
+
+def test_secrets_are_masked_however_they_are_written() -> None:
+    channel = channels.Channel("1", "ops", "json://anna:p%40ssw%2Frd@host/to%20ken")
+    told = channel.without_secrets("p@ssw/rd p%40ssw%2Frd p%40ssw%2frd to ken/to%20ken anna")
+    assert not [part for part in ("ssw", "ken", "anna") if part in told], told

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import event, update
+from sqlalchemy import event, select, update
 from sqlalchemy.orm import Session
 
 from tests.helpers.admin import (
@@ -22,10 +22,11 @@ from tests.helpers.admin import (
     log_lines,
     running_job,
 )
-from webqueue import clock, jobs, queries
+from tests.helpers.world import START, Clock
+from webqueue import clock, jobs, processes, queries
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError, NotFoundError
-from webqueue.models import DocumentVersion, Job, KeyEvent, Process, RateKey
+from webqueue.models import DocumentVersion, Job, KeyEvent, Process, RateKey, StoredSetting
 from webqueue.queries import DocumentFilter, JobFilter, JobRow, TargetFilter
 from webqueue.queries.waiting import ordinal
 
@@ -690,6 +691,21 @@ def test_the_status_counts_who_lives(example: Database) -> None:
 
 
 # --- versions
+
+
+def test_a_worker_that_is_forgotten_takes_what_it_noted_of_its_disk_along(database: Database) -> None:
+    with clock.replaced(Clock()), database.transaction() as session:
+        for worker in ("silent", "alive"):
+            processes.beat(session, worker, role="worker")
+            processes.note_low_disk(session, worker, "/ is full")
+    later = Clock(START + processes.FORGET_AFTER + timedelta(seconds=1))
+    with clock.replaced(later), database.transaction() as session:
+        processes.beat(session, "alive", role="worker")
+        processes.forget_silent(session)
+        names = session.scalars(
+            select(StoredSetting.name).where(StoredSetting.name.startswith("disk_low"))
+        ).all()
+    assert names == ["disk_low:alive"]
 
 
 def test_the_version_changes_with_everything_that_pages_show_and_with_nothing_else(example: Database) -> None:

@@ -7,16 +7,20 @@ from pathlib import Path
 
 import pytest
 from flask import Flask
+from sqlalchemy import update
+from sqlalchemy.orm import Session
 
 from tests.helpers.browsing import Browser
 from tests.helpers.command_line import CommandLine, command_line
 from tests.helpers.world import World
+from webqueue import clock
 from webqueue.app import create_app
 from webqueue.database import Database
 from webqueue.deliveries import switches
 from webqueue.deliveries.loop import DeliveryLoop
+from webqueue.deliveries.queue import enqueue
 from webqueue.deliveries.switches import Switches
-from webqueue.models import Role
+from webqueue.models import Delivery, Role
 from webqueue.outcomes import Done
 from webqueue.settings import Settings
 
@@ -96,6 +100,15 @@ def test_what_is_not_delivered_is_shown_on_both_pages(app: Flask, world: World) 
     page = browser.get("/settings/export").text
     assert "nobody here delivers" in page
     assert f"/jobs/{job_id}" in page
+
+
+def test_nothing_of_messages_is_shown_there(app: Flask, world: World) -> None:
+    def fail(session: Session) -> None:
+        enqueue(session, "message", "message:1", {"target": "ops"}, now=clock.now(session))
+        session.execute(update(Delivery).values(last_error="of another kind"))
+
+    world.database.run(fail)
+    assert "of another kind" not in Browser(app, world.database, Role.VIEWER).get("/settings/export").text
 
 
 def test_the_command_turns_them(webqueue: CommandLine, world: World) -> None:

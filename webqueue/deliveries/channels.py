@@ -6,12 +6,14 @@ a whole, and what is queued names the channel, not its address.
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final
+from urllib.parse import quote, unquote
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -54,11 +56,13 @@ class Channel:
 
     def without_secrets(self, text: str) -> str:
         """A text of others (an error of the receiver) in which no part of the address stands."""
-        for part in sorted(
-            {self.url, *re.split(r"[/:@?&=\s]+", self.url.partition("://")[2])}, key=len, reverse=True
-        ):
+        parts = {self.url, *re.split(r"[/:@?&=\s]+", self.url.partition("://")[2])}
+        # Services take %40 for @ apart, and tell the one or the other.
+        decoded = {unquote(part) for part in parts}
+        encoded = {quote(part, safe="") for part in decoded}
+        for part in sorted(parts | decoded | encoded, key=len, reverse=True):
             if len(part) > 3:
-                text = text.replace(part, "********")
+                text = re.sub(re.escape(part), "********", text, flags=re.IGNORECASE)
         return text
 
 
@@ -145,10 +149,20 @@ def is_address(url: str) -> bool:
     """Whether apprise can send to it."""
     import apprise  # slow to import
 
+    keep_to_itself()
     return (
         _SCHEME.match(url) is not None
         and apprise.Apprise.instantiate(url, suppress_exceptions=True) is not None
     )
+
+
+def keep_to_itself() -> logging.Logger:
+    """Let nothing that apprise logs, which has addresses in it, reach the logs of the process; its logger."""
+    logger = logging.getLogger("apprise")
+    # Set, and never set back: several threads use apprise at the same time.
+    logger.propagate = False
+    logger.setLevel(logging.WARNING)
+    return logger
 
 
 def _locked(session: Session) -> Wanted:

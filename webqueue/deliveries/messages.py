@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -21,6 +24,9 @@ log = logs.get(__name__)
 KIND: Final = "message"
 # About a day at the longest waits: news that old is no news.
 _MOST_ATTEMPTS: Final = 30
+
+# What is sent in this context.
+_message: ContextVar[object] = ContextVar("message", default=None)
 
 
 def send(
@@ -58,22 +64,55 @@ def _notify(channel: Channel, work: Work) -> str:
     """What went wrong, without secrets; "" when it was accepted."""
     import apprise  # slow to import
 
+    channels.keep_to_itself()
     one = apprise.Apprise()
     if not one.add(channel.url):
         return f"{channel.name}: apprise does not know its address any more"
     kind = apprise.NotifyType.SUCCESS if work.payload.get("good") else apprise.NotifyType.WARNING
-    # apprise tells what went wrong in its log alone, with parts of the address: it is caught, and masked.
-    logger = logging.getLogger("apprise")
-    propagated, logger.propagate = logger.propagate, False
-    try:
-        with apprise.LogCapture(level=logging.WARNING, fmt="%(message)s") as said:  # type: ignore[no-untyped-call]
-            accepted = one.notify(
-                title=str(work.payload["title"]), body=str(work.payload["body"]), notify_type=kind,
-                body_format=apprise.NotifyFormat.TEXT,
-            )  # fmt: skip
-            told = " ".join(said.getvalue().split())
-    finally:
-        logger.propagate = propagated
+    with _heard() as said:
+        accepted = one.notify(
+            title=str(work.payload["title"]), body=str(work.payload["body"]), notify_type=kind,
+            body_format=apprise.NotifyFormat.TEXT,
+        )  # fmt: skip
     if accepted:
         return ""
+    told = " ".join(" ".join(said).split())
     return channel.without_secrets(f"{channel.name} did not take it: {told or 'no reason given'}")[:500]
+
+
+class _Ear(logging.Handler):
+    """Keeps what is logged on behalf of one message."""
+
+    def __init__(self, message: object) -> None:
+        super().__init__(logging.WARNING)
+        self.said: list[str] = []
+        self._message = message
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether it is about our message: others go to other receivers, whose secrets are not ours."""
+        return super().filter(record) is not False and _message.get() is self._message
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep it."""
+        self.said.append(record.getMessage())
+
+
+@contextmanager
+def _heard() -> Iterator[list[str]]:
+    """What apprise says of the message that is sent meanwhile.
+
+    It tells what went wrong in its log alone, with parts of the address, which the caller masks. Its logger is one for
+    the process, where several loops send at the same time, and a receiver may still be talked to in a thread of apprise
+    after it was given up; so the context, which goes along into such threads, tells whose words they are. A lock would not
+    do, and would let a receiver that hangs keep the others waiting.
+    """
+    logger = channels.keep_to_itself()
+    message = object()
+    ear = _Ear(message)
+    before = _message.set(message)
+    logger.addHandler(ear)
+    try:
+        yield ear.said
+    finally:
+        logger.removeHandler(ear)
+        _message.reset(before)

@@ -32,11 +32,13 @@ class DeliveryRow:
     next_try_at: datetime | None
 
 
-def open_deliveries(session: Session) -> list[DeliveryRow]:
-    """Those that are not through, the most urgent first, at most `MOST_SHOWN`."""
+def open_deliveries(session: Session, kind: str) -> list[DeliveryRow]:
+    """Those of one kind that are not through, the most urgent first, at most `MOST_SHOWN`."""
     query = (
         select(Delivery)
-        .where(Delivery.status == DeliveryStatus.QUEUED, Delivery.retry_at.is_not(None))
+        .where(
+            Delivery.kind == kind, Delivery.status == DeliveryStatus.QUEUED, Delivery.retry_at.is_not(None)
+        )
         .order_by(Delivery.retry_at, Delivery.id)
         .limit(MOST_SHOWN)
     )

@@ -122,6 +122,6 @@ def _page(form: Form, status: int = 200) -> AnyResponse:
         channels=wanted.channels,
         kinds=KINDS,
         form=form,
-        waiting=[row for row in open_deliveries(session) if row.kind == messages.KIND],
+        waiting=open_deliveries(session, messages.KIND),
     )
     return make_response(page, status)

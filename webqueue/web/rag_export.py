@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from webqueue import clock
 from webqueue.access import Action
 from webqueue.db import database, reading
-from webqueue.deliveries import switches
+from webqueue.deliveries import switches, windows
 from webqueue.errors import InvalidInputError
 from webqueue.models import Target
 from webqueue.queries.deliveries import open_deliveries
@@ -36,7 +36,8 @@ def index() -> str:
         switches=switches.read(session),
         targets=session.scalars(select(Target.code).order_by(Target.code)).all(),
         endpoint=settings.rag_export_url,
-        deliveries=open_deliveries(session),
+        # Of its kind alone: what others could not deliver is for those who may configure them.
+        deliveries=open_deliveries(session, windows.KIND),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.helpers.world import World
 from webqueue import clock, documents, settings
 from webqueue.database import Database
 from webqueue.deliveries import switches
-from webqueue.deliveries.files import replace_documents
+from webqueue.deliveries.files import covered_until, replace_documents
 from webqueue.deliveries.loop import DeliveryLoop, deliverers
 from webqueue.documents import DocumentDraft
 from webqueue.errors import NotFoundError
@@ -327,19 +327,72 @@ def test_switching_it_off_ends_what_is_still_to_be_delivered(
     assert index.ids == []
 
 
+def test_what_was_dropped_while_it_was_off_goes_out_when_it_is_on_again(
+    world: World, index: Index, endpoint: Settings
+) -> None:
+    with delivering(world, endpoint):
+        first = run_job(world, "One.")
+        wait_for_export(world, first)
+    dropped = [run_job(world, "One.", "Two."), run_job(world, "One.", "Two.", "Three.")]
+    switch(world, None, on=False)
+    with delivering(world, endpoint):
+        for job in dropped:
+            wait_for_export(world, job, "failed")
+        switch(world, None, on=True)
+        again = run_job(world, "One.")
+        assert wait_for_export(world, again)["exported"] == 2
+    assert len(index.ids) == 3
+
+    # The first window of a target, which has no beginning.
+    world.add_target("other")
+    never = run_job(world, "Four.", target="other")
+    switch(world, None, on=False)
+    with delivering(world, endpoint):
+        wait_for_export(world, never, "failed")
+        switch(world, None, on=True)
+        assert wait_for_export(world, run_job(world, target="other"))["exported"] == 1
+
+
+def test_the_file_of_each_machine_that_delivers_is_whole(
+    world: World, settings: Settings, database_url: str, tmp_path: Path
+) -> None:
+    other = Database(database_url, instance_path=tmp_path)
+
+    def export(here: Database, *texts: str) -> tuple[int, list[str]]:
+        job = run_job(world, *texts)
+        DeliveryLoop(here, deliverers(settings)).deliver_due()
+        path = here.instance_path / "exports" / "news.jsonl"
+        return wait_for_export(world, job)["exported"], [line["text"] for line in lines_of(path)]
+
+    try:
+        assert export(world.database, "One.") == (1, ["One."])
+        assert export(other, "One.", "Two.") == (2, ["One.", "Two."]), "the first one is on the other machine"
+        assert export(other, "One.", "Two.", "Three.") == (1, ["One.", "Two.", "Three."])
+        assert export(other, "One.") == (0, ["One.", "Two.", "Three."])
+        assert export(other, "One.", "Two.", "3.")[0] == 1, "nothing was missed while nothing was new"
+        assert export(world.database, "1.") == (3, ["1.", "Two.", "3."])
+    finally:
+        other.close()
+
+
 def test_a_file_that_is_not_finished_takes_nobody_s_place(tmp_path: Path) -> None:
     path = tmp_path / "news.jsonl"
     old = [b'{"id": "news:a:0"}\n', b'{"id": "news:b:0"}\n']
-    assert replace_documents(path, {"news:a", "news:b"}, old) == 2
+    first, second = (datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2))
+    assert replace_documents(path, {"news:a", "news:b"}, old, until=first) == 2
 
     def broken() -> Iterator[bytes]:
         yield b'{"id": "news:b:1"}\n'
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        replace_documents(path, {"news:b"}, broken())
+        replace_documents(path, {"news:b"}, broken(), until=second)
     assert path.read_bytes() == b"".join(old)
-    replace_documents(path, {"news:b"}, [b'{"id": "news:b:1"}\n'])
+    assert covered_until(path) == first
+    replace_documents(path, {"news:b"}, [b'{"id": "news:b:1"}\n'], until=second)
+    assert covered_until(path) == second
+    replace_documents(path, set(), [], until=first)
+    assert covered_until(path) == second, "what came late takes nothing away"
     assert [line["id"] for line in lines_of(path)] == ["news:a:0", "news:b:1"]
 
 

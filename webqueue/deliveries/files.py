@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +28,27 @@ def path_of(instance: Path, target_code: str) -> Path:
     return instance / FOLDER / f"{target_code}.jsonl"
 
 
-def replace_documents(path: Path, keys: AbstractSet[str], lines: Iterable[bytes]) -> int:
+def covered_until(path: Path) -> datetime | None:
+    """Until when the file has every change, from the beginning on; None when that is not known."""
+    try:
+        return datetime.fromisoformat(_note_of(path).read_text(encoding="ascii")) if path.exists() else None
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def note_covered(path: Path, until: datetime) -> None:
+    """Note that a file that was whole has every change until then, too, because there was none.
+
+    Raises:
+        FileBusyError: somebody else is at it.
+        OSError: it cannot be written.
+    """
+    if path.exists():
+        with _alone(path):
+            _note(path, until)
+
+
+def replace_documents(path: Path, keys: AbstractSet[str], lines: Iterable[bytes], *, until: datetime) -> int:
     """Put the chunks of some documents into the file, in place of those that it has of them.
 
     The file is written anew beside the old one and takes its place in one step, so that a reader, and a crash at any
@@ -38,6 +59,7 @@ def replace_documents(path: Path, keys: AbstractSet[str], lines: Iterable[bytes]
         path: of the file; its folder is made.
         keys: of the documents, as `chunks.document_key` makes them.
         lines: their chunks.
+        until: until when the file has every change then.
 
     Returns:
         How many lines were written of these documents.
@@ -59,7 +81,25 @@ def replace_documents(path: Path, keys: AbstractSet[str], lines: Iterable[bytes]
             os.fsync(file.fileno())
         part.replace(path)
         _sync_folder(path.parent)
+        # After the file: a crash in between makes the next delivery put in again what is there.
+        _note(path, until)
         return written
+
+
+def _note_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.until")
+
+
+def _note(path: Path, until: datetime) -> None:
+    """The note is beside the file, since every line in it is a chunk to its readers."""
+    before = covered_until(path)
+    part = path.with_name(f".{path.name}.until.part")
+    with part.open("w", encoding="ascii") as file:
+        file.write(max(until, before or until).isoformat())
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(_note_of(path))
+    _sync_folder(path.parent)
 
 
 def _others(path: Path, keys: AbstractSet[str]) -> Iterator[bytes]:

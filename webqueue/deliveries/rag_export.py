@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
@@ -22,8 +22,15 @@ from webqueue.deliveries.chunks import (
     make_splitter,
 )
 from webqueue.deliveries.endpoint import Endpoint, EndpointError, RefusedDocumentError
-from webqueue.deliveries.files import FOLDER, FileBusyError, path_of, replace_documents
-from webqueue.deliveries.windows import KIND
+from webqueue.deliveries.files import (
+    FOLDER,
+    FileBusyError,
+    covered_until,
+    note_covered,
+    path_of,
+    replace_documents,
+)
+from webqueue.deliveries.windows import KIND, give_back
 from webqueue.deliveries.work import Again, Answer, Delivered, DeliveryLostError, Work
 from webqueue.models import Document, Job, Target
 from webqueue.settings import Settings
@@ -74,7 +81,7 @@ class RagExporter:
         with work.database.reading() as session:
             is_on = switches.read(session).is_on(export.target)
         if not is_on:
-            export.tell(_OFF)
+            export.drop()
             return Delivered()
         try:
             splitter = make_splitter(self._settings.rag_export_chunk_chars)
@@ -106,21 +113,28 @@ class _Export:
         self._marked_at = time.monotonic()
         self._error = ""
         self.target = str(work.payload["target"])
+        since = work.payload["since"]
+        self._since = None if since is None else datetime.fromisoformat(since)
+        self._until = datetime.fromisoformat(work.payload["until"])
         with work.database.reading() as session:
             self._site = session.scalar(select(Target.site_code).where(Target.code == self.target)) or ""
-            self._total = session.scalar(self._window(func.count()).where(Document.text != "")) or 0
+            self._total = self._count(session)
 
     def to_file(self, splitter: Splitter) -> Answer:
-        """Put everything of the window into the target's file."""
+        """Put everything of the window into the target's file.
+
+        Each machine that delivers has a file of its own. One that lacks what came before the window, since another machine
+        delivered that, gets everything.
+        """
         path = path_of(self._work.database.instance_path, self.target)
+        covered = covered_until(path)
+        if self._since is not None and (covered is None or covered < self._since):
+            self._since = None
         with self._work.database.reading() as session:
+            self._total = self._count(session)
             keys = {
                 document_key(self.target, name) for name in session.scalars(self._window(Document.url_hash))
             }
-        if not keys:
-            # Nothing new: the file, which may be large, stays as it is.
-            self.tell()
-            return Delivered()
         documents = 0
 
         def lines() -> Iterator[bytes]:
@@ -131,7 +145,12 @@ class _Export:
                 yield from found
 
         try:
-            chunks = replace_documents(path, keys, lines())
+            if not keys:
+                # Nothing new: the file, which may be large, stays as it is.
+                note_covered(path, self._until)
+                self.tell()
+                return Delivered()
+            chunks = replace_documents(path, keys, lines(), until=self._until)
         except _StoppedError:
             return Again()
         except FileBusyError:
@@ -195,7 +214,18 @@ class _Export:
         self.tell(error, again_in_sec=wait)
         return Again(error, wait_sec)
 
-    def tell(self, said: str = "", *, key: str = "error", again_in_sec: float | None = None) -> None:
+    def drop(self) -> None:
+        """End it, since the export is off; its window goes out when it is on again."""
+        self.tell(_OFF, along=lambda session: give_back(session, self.target, self._payload["since"]))
+
+    def tell(
+        self,
+        said: str = "",
+        *,
+        key: str = "error",
+        again_in_sec: float | None = None,
+        along: Callable[[Session], None] | None = None,
+    ) -> None:
         """Write into the job's result what has become of its export."""
         progress = self._progress
         failed = 0 if key == "file" else max(0, self._total - progress.exported)
@@ -220,6 +250,8 @@ class _Export:
                 next_try = clock.now(session) + timedelta(seconds=again_in_sec)
                 told["next_try_at"] = next_try.isoformat()
             _tell_job(session, str(self._payload["job"]), told)
+            if along is not None:
+                along(session)
 
         self._work.mark(self._marked_payload(), along=write)
 
@@ -256,17 +288,16 @@ class _Export:
                 return
             after = batch[-1].id
 
+    def _count(self, session: Session) -> int:
+        return session.scalar(self._window(func.count()).where(Document.text != "")) or 0
+
     def _window(self, what: Any) -> Select[Any]:
         return select(what).select_from(Document).where(*self._conditions())
 
     def _conditions(self) -> list[ColumnElement[bool]]:
-        since, until = self._payload["since"], self._payload["until"]
-        conditions = [
-            Document.target_code == self.target,
-            Document.changed_at <= datetime.fromisoformat(until),
-        ]
-        if since is not None:
-            conditions.append(Document.changed_at > datetime.fromisoformat(since))
+        conditions = [Document.target_code == self.target, Document.changed_at <= self._until]
+        if self._since is not None:
+            conditions.append(Document.changed_at > self._since)
         return conditions
 
 

@@ -40,8 +40,7 @@ def queue_export(session: Session, job: Job, *, now: datetime) -> dict[str, Any]
 
 def _move_window(session: Session, target_code: str, now: datetime) -> str | None:
     """Let the target's next window begin now; where the present one begins, None for the beginning of time."""
-    # A setting's name is shorter than a target's code may be.
-    name = f"{KIND}:{hashlib.sha256(target_code.encode()).hexdigest()[:40]}"
+    name = _name(target_code)
     row = session.get(StoredSetting, name, with_for_update=True)
     value = {"target": target_code, "until": now.isoformat()}
     if row is None:
@@ -50,3 +49,23 @@ def _move_window(session: Session, target_code: str, now: datetime) -> str | Non
     since: str = row.value["until"]
     row.value, row.changed_at = value, now
     return since
+
+
+def give_back(session: Session, target_code: str, since: str | None) -> None:
+    """Let the target's next window begin no later than one that was dropped, so that nothing of it is lost.
+
+    Args:
+        since: where the dropped window began; None: at the beginning of time.
+    """
+    row = session.get(StoredSetting, _name(target_code), with_for_update=True)
+    if row is None:
+        return
+    if since is None:
+        session.delete(row)
+    elif datetime.fromisoformat(since) < datetime.fromisoformat(row.value["until"]):
+        row.value = {**row.value, "until": since}
+
+
+def _name(target_code: str) -> str:
+    # A setting's name is shorter than a target's code may be.
+    return f"{KIND}:{hashlib.sha256(target_code.encode()).hexdigest()[:40]}"

@@ -121,8 +121,10 @@ class ArchiveWriter:
         """Add the first `size` bytes of a stream; what is appended to a file meanwhile belongs to the next backup.
 
         Raises:
-            BackupError: it became shorter meanwhile.
+            BackupError: it became shorter meanwhile, or no restoration would take a member of that name (`fits`).
         """
+        if not fits(name):
+            raise BackupError(f"A backup cannot have a member {name!r}.")
         entry = tarfile.TarInfo(name)
         entry.size, entry.mode, entry.mtime = size, 0o600, int(time.time())
         hashed = _Hashed(stream)
@@ -160,6 +162,11 @@ class _Hashed:
     @property
     def hexdigest(self) -> str:
         return self._hash.hexdigest()
+
+
+def fits(name: str) -> bool:
+    """Whether an archive may have a member of that name; one with another is refused as a whole."""
+    return _ALLOWED.fullmatch(name) is not None
 
 
 def verify(path: Path) -> Manifest:
@@ -215,7 +222,7 @@ def reading(path: Path) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
 def _members(path: Path, tar: tarfile.TarFile, packed: gzip.GzipFile) -> Iterator[tuple[str, IO[bytes]]]:
     for entry in tar:
         stream = tar.extractfile(entry) if entry.isreg() else None
-        if stream is None or (entry.name != MANIFEST and not _ALLOWED.fullmatch(entry.name)):
+        if stream is None or (entry.name != MANIFEST and not fits(entry.name)):
             raise BackupError(f"{path} has a member {entry.name!r} that no backup has. Nothing was changed.")
         yield entry.name, stream
     while packed.read(_PIECE):  # to the checksum at its end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import re
 import secrets
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from webqueue import logs
-from webqueue.backup.archive import INSTANCE, STORE, ArchiveWriter
+from webqueue.backup.archive import INSTANCE, STORE, ArchiveWriter, BackupError, fits
 from webqueue.documents.warc import CLOSED, OPEN
 from webqueue.documents.warc import FOLDER as WARC
 from webqueue.settings import Settings
@@ -19,6 +20,8 @@ from webqueue.settings import Settings
 log = logs.get(__name__)
 
 SETTINGS_FILE: Final = "webqueue.env"
+# What a restoration keeps of what was there has this in its name, with the time, and is in no backup.
+REPLACED: Final = ".before-restore-"
 _FOLDERS: Final = ("requests", "exports")
 _KEPT: Final = re.compile(r"[0-9a-f]{2}/[0-9a-f]{64}\.gz")
 # They say where an installation is: a copy with the same ones would work on the first one's data.
@@ -28,22 +31,35 @@ _OF_THE_PLACE: Final = re.compile(
 
 
 def add_files(archive: ArchiveWriter, settings: Settings) -> None:
-    """Add everything but the database, which comes first: what it names is then in the store already."""
+    """Add everything but the database, which comes first: what it names is then in the store already.
+
+    Files whose names no restoration would take, as an editor's copies, are left out, and named in the log.
+    """
+    left_out: set[Path] = set()
     _add_store(archive, settings)
     for folder in _FOLDERS:
         # What is packed, renamed or deleted meanwhile is looked for once more.
         for _round in range(2):
             for path in sorted((settings.instance_path / folder).glob("[A-Za-z0-9_]*.jsonl*")):
-                if not path.name.endswith(".part"):
-                    _add_file(archive, f"{INSTANCE}{folder}/{path.name}", path)
-    _add_warc(archive, settings.instance_path / WARC)
-    _add_file(archive, f"{INSTANCE}{SETTINGS_FILE}", settings.instance_path / SETTINGS_FILE)
+                if not path.name.endswith(".part") and REPLACED not in path.name:
+                    _add_file(archive, f"{INSTANCE}{folder}/{path.name}", path, left_out)
+    _add_warc(archive, settings.instance_path / WARC, left_out)
+    _add_file(archive, f"{INSTANCE}{SETTINGS_FILE}", settings.instance_path / SETTINGS_FILE, left_out)
+    for path in sorted(left_out):
+        log.warning("a file is not in the backup: it has no name that webqueue gives", file=str(path))
 
 
-def put_file(settings: Settings, name: str, content: IO[bytes]) -> None:
+def put_file(settings: Settings, name: str, content: IO[bytes], *, replaced: str) -> None:
     """Write one member of an archive to where it belongs; it appears when it is whole.
 
-    What the store has already stays: its name is the hash of its content.
+    What the store has already stays: its name is the hash of its content. Any other file that is there, and is
+    different, stays under a new name.
+
+    Args:
+        replaced: what the new name of a replaced file ends with; begins with `REPLACED`.
+
+    Raises:
+        BackupError: there is a file of that new name.
     """
     if name.startswith(STORE):
         _put_in_store(settings, name.removeprefix(STORE), content)
@@ -61,9 +77,28 @@ def put_file(settings: Settings, name: str, content: IO[bytes]) -> None:
         if path.name == SETTINGS_FILE and path.exists():
             # The place has settings of its own: those of the backup are laid beside them.
             path = path.with_name(f"{SETTINGS_FILE}.restored")
+        if path.exists():
+            if filecmp.cmp(part, path, shallow=False):
+                return
+            put_aside(path, replaced)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def put_aside(path: Path, ending: str) -> Path:
+    """Rename a file; its new path.
+
+    Raises:
+        BackupError: there is a file of that name. What an earlier restoration has kept is never lost by a later one.
+    """
+    aside = path.with_name(path.name + ending)
+    if aside.exists():
+        raise BackupError(
+            f"{aside} is there already, and would be replaced. Move it elsewhere, and restore again."
+        )
+    path.rename(aside)
+    return aside
 
 
 def _without_places(content: bytes) -> bytes:
@@ -77,20 +112,24 @@ def _without_places(content: bytes) -> bytes:
     return "".join(f"{line}\n" for line in kept).encode("utf-8", "surrogateescape")
 
 
-def _add_file(archive: ArchiveWriter, name: str, path: Path) -> None:
+def _add_file(archive: ArchiveWriter, name: str, path: Path, left_out: set[Path]) -> None:
     if name in archive.files:
+        return
+    if not fits(name):
+        if path.exists():
+            left_out.add(path)
         return
     with suppress(FileNotFoundError), path.open("rb") as file:
         archive.add(name, path.stat().st_size, file)
 
 
-def _add_warc(archive: ArchiveWriter, folder: Path) -> None:
+def _add_warc(archive: ArchiveWriter, folder: Path, left_out: set[Path]) -> None:
     for _round in range(2):
         for path in sorted(folder.glob(f"*/*{CLOSED}*")):
             name = f"{INSTANCE}{folder.name}/{path.parent.name}/{path.name}"
             # A file that was full, or let go, meanwhile has lost its ending: it is there already.
             if path.name.endswith((CLOSED, OPEN)) and f"{name}.open" not in archive.files:
-                _add_file(archive, name, path)
+                _add_file(archive, name, path, left_out)
 
 
 def _store(settings: Settings) -> tuple[Any, str]:

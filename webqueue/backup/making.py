@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine, func, select, text
+from sqlalchemy import create_engine, func, inspect, select, text
 from sqlalchemy.orm import Session
 
 import webqueue
@@ -138,8 +138,11 @@ def _copy(database: Database, target: Path) -> tuple[str, Mapping[str, int]]:
 
 def _facts(session: Session) -> tuple[str, Mapping[str, int]]:
     revision = MigrationContext.configure(session.connection()).get_current_revision()
+    # A backup before the upgrade has the tables of the version before.
+    there = set(inspect(session.connection()).get_table_names())
     counts = {
         table.name: session.scalar(select(func.count()).select_from(table)) or 0
         for table in Base.metadata.sorted_tables
+        if table.name in there
     }
     return str(revision), counts

@@ -16,9 +16,9 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock, jobs, migrations
 from webqueue.backup.archive import POSTGRESQL_MEMBER, SQLITE_MEMBER, BackupError, Manifest, reading, verify
-from webqueue.backup.files import put_file
-from webqueue.backup.postgresql_copy import load, program
-from webqueue.backup.sqlite_copy import check_sqlite, put_aside
+from webqueue.backup.files import REPLACED, put_file
+from webqueue.backup.postgresql_copy import check_programs, load
+from webqueue.backup.sqlite_copy import check_sqlite, put_database_aside
 from webqueue.database import Database
 from webqueue.models import AuditEntry, Document, Job, Process, RateKey, Site, Token, User
 from webqueue.settings import Settings
@@ -51,13 +51,14 @@ def restore(
     Args:
         database: opened with the settings' URL, whatever it has; no other process may use it. On SQLite it is closed
             here, and has to be opened anew.
-        force: replace what the instance has. On SQLite the old file stays beside the new one.
+        force: replace what the instance has. On SQLite the old file stays beside the new one, as other files do that
+            are replaced.
         paused: pause everything, so that the copy and the original do not crawl at once.
         by: who does it.
 
     Raises:
-        BackupError: the archive is damaged or does not fit, the instance is not empty, or somebody uses it. Nothing
-            was changed.
+        BackupError: the archive is damaged or does not fit, the instance is not empty, or somebody uses it, and nothing
+            was changed; or the database is restored, and not all files could be written.
     """
     manifest = verify(archive)
     _check_fits(database, manifest)
@@ -87,38 +88,63 @@ def _restore_sqlite(
         try:
             migrations.upgrade(copy)
             recovered = copy.run(lambda session: _quieten(session, archive, paused=paused, by=by))
+            replaced = copy.run(_ending)
         finally:
             copy.close()
         with closing(sqlite3.connect(staged)) as connection:
             connection.execute("PRAGMA journal_mode = DELETE")
-        _put_files(archive, settings)
-        kept = put_aside(file, f"{file.name}.before-restore-{manifest.made_at[:19].replace(':', '')}")
+        # First what may be refused. The files come last, so that the database is away for the shortest time.
+        kept = put_database_aside(file, replaced)
         staged.rename(file)
+        _put_files(archive, settings, replaced)
     return Restored(manifest, recovered, paused, kept)
 
 
 def _restore_postgresql(
     database: Database, settings: Settings, archive: Path, manifest: Manifest, *, paused: bool, by: str
 ) -> Restored:
-    program("pg_restore")
+    check_programs()
+    # The lock keeps a server that starts meanwhile from upgrading half of it.
+    with (
+        _extracted(archive, POSTGRESQL_MEMBER, settings.instance_path) as staged,
+        migrations.one_at_a_time(database),
+    ):
+        _check_alone(database)
+        # Whatever happens from here on, the copy is paused until the last step has said otherwise.
+        was_paused = load(database.url, staged, by=by)
+        replaced = database.run(_ending)
+        _put_files(archive, settings, replaced)
+        migrations.upgrade_alone(database)
+        recovered = database.run(
+            lambda session: _quieten(session, archive, paused=paused, by=by, resume=not was_paused)
+        )
+    # What its connections know of the tables is of the dropped ones.
+    database.close()
+    return Restored(manifest, recovered, paused, None)
+
+
+def _check_alone(database: Database) -> None:
+    """Refuse a PostgreSQL database that somebody else uses; to be asked under the lock of the migrations."""
     with database.reading() as session:
         others = session.scalar(
             text(
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
                 " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
-            )
+                " AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
+                " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+                " AND classid = 0 AND objid = :lock AND objsubid = 1)"
+            ),
+            {"lock": migrations.ADVISORY_LOCK},
         )
     if others:
         raise BackupError(
             f"{others} others are connected to this database. Stop webqueue on every machine first."
         )
-    with _extracted(archive, POSTGRESQL_MEMBER, settings.instance_path) as staged:
-        _put_files(archive, settings)
-        database.close()
-        load(database.url, staged)
-    migrations.upgrade(database)
-    recovered = database.run(lambda session: _quieten(session, archive, paused=paused, by=by))
-    return Restored(manifest, recovered, paused, None)
+
+
+def _ending(session: Session) -> str:
+    # Of the restoration, to the microsecond: what two restorations of one archive keep has two names.
+    return f"{REPLACED}{clock.now(session):%Y%m%dT%H%M%S.%fZ}"
 
 
 def _check_fits(database: Database, manifest: Manifest) -> None:
@@ -144,10 +170,16 @@ def _what_is_there(database: Database) -> str:
     return ""
 
 
-def _quieten(session: Session, archive: Path, *, paused: bool, by: str) -> int:
-    """Free what workers of the original hold in the copy, and pause it; how many jobs were running."""
+def _quieten(session: Session, archive: Path, *, paused: bool, by: str, resume: bool = False) -> int:
+    """Free what workers of the original hold in the copy, and pause it; how many jobs were running.
+
+    Args:
+        resume: unless `paused`, take away the pause under which it was loaded.
+    """
     if paused:
         jobs.pause_all(session, by=by)
+    elif resume:
+        jobs.resume_all(session, by=by)
     holders = set(session.scalars(select(RateKey.leased_by).where(RateKey.leased_by.is_not(None)).distinct()))
     recovered = jobs.free_dead(session, [holder for holder in holders if holder is not None])
     session.execute(delete(Process))
@@ -184,8 +216,14 @@ def _extracted(archive: Path, member: str, folder: Path) -> Iterator[Path]:
         shutil.rmtree(scratch)
 
 
-def _put_files(archive: Path, settings: Settings) -> None:
-    with reading(archive) as members:
-        for name, stream in members:
-            if "/" in name:
-                put_file(settings, name, stream)
+def _put_files(archive: Path, settings: Settings, replaced: str) -> None:
+    try:
+        with reading(archive) as members:
+            for name, stream in members:
+                if "/" in name:
+                    put_file(settings, name, stream, replaced=replaced)
+    except OSError as error:
+        raise BackupError(
+            f"The database is restored, but not all files are: {error}. Mend that, and restore again with --force. "
+            f"What was here is kept under names with {replaced}."
+        ) from error

@@ -51,14 +51,22 @@ def check_sqlite(connection: sqlite3.Connection, path: Path) -> None:
         raise BackupError(f"The database {path} is damaged: {said}")
 
 
-def put_aside(path: Path, name: str) -> Path | None:
+def put_database_aside(path: Path, ending: str) -> Path | None:
     """Rename the database that is there, for which nobody may use it; its new path, None when there is none.
 
+    Args:
+        ending: is appended to its name.
+
     Raises:
-        BackupError: another process has it open.
+        BackupError: another process has it open, or there is a file of the new name. Nothing was changed.
     """
     if not path.exists():
         return None
+    aside = path.with_name(path.name + ending)
+    if aside.exists():
+        raise BackupError(
+            f"{aside} is there already, and would be replaced. Move it elsewhere, and restore again."
+        )
     with closing(sqlite3.connect(path, isolation_level=None, timeout=1)) as connection:
         try:
             # SQLite leaves the write-ahead log only when nobody else has the file open; and then it is one file.
@@ -73,9 +81,8 @@ def put_aside(path: Path, name: str) -> Path | None:
     if not tables:  # made by opening it
         path.unlink()
         return None
-    aside = path.with_name(name)
-    for ending in ("", "-wal", "-shm", "-journal"):
-        part = path.with_name(path.name + ending)
+    for of_sqlite in ("", "-wal", "-shm", "-journal"):
+        part = path.with_name(path.name + of_sqlite)
         if part.exists():
-            part.rename(aside.with_name(aside.name + ending))
+            part.rename(aside.with_name(aside.name + of_sqlite))
     return aside

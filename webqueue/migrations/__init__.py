@@ -28,7 +28,7 @@ from webqueue.migrations import search_index
 
 log = logs.get(__name__)
 # Any number does, as long as nobody else in this database uses it: "webqueue" on a telephone's keys.
-_ADVISORY_LOCK: Final = 93278373
+ADVISORY_LOCK: Final = 93278373
 # A copy needs the file's size, and the migration itself about as much again.
 _ROOM_FACTOR: Final = 2
 
@@ -45,20 +45,27 @@ def upgrade(database: Database) -> bool:
     """
     if is_current(database) and _is_searchable(database):
         return False
-    with _one_at_a_time(database):
-        if is_current(database):
-            return _build_search_index(database)
+    with one_at_a_time(database):
+        return upgrade_alone(database)
+
+
+def upgrade_alone(database: Database) -> bool:
+    """As `upgrade`, for who is in `one_at_a_time` already."""
+    if is_current(database):
+        return _build_search_index(database)
+    if database.is_sqlite:
+        copy_before(database)
+    # Alembic runs its own transaction on this connection; foreign keys are off while batch mode rebuilds tables.
+    with database.engine.connect() as connection:
         if database.is_sqlite:
-            copy_before(database)
-        # Alembic runs its own transaction on this connection; foreign keys are off while batch mode rebuilds tables.
-        with database.engine.connect() as connection:
-            if database.is_sqlite:
-                connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
-                connection.commit()
-            _run(connection)
-            if database.is_sqlite:
-                connection.exec_driver_sql("PRAGMA foreign_keys = ON")
-                connection.commit()
+            connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
+            connection.commit()
+        _run(connection)
+        if database.is_sqlite:
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+            connection.commit()
+    # The migration that makes it may have run long ago, where it could not be made.
+    _build_search_index(database)
     log.info("database upgraded", revision=_script().get_current_head())
     return True
 
@@ -143,16 +150,20 @@ def _script() -> ScriptDirectory:
 
 
 @contextmanager
-def _one_at_a_time(database: Database) -> Iterator[None]:
+def one_at_a_time(database: Database) -> Iterator[None]:
+    """Wait until no other process upgrades, or replaces, the tables of this database, and let none begin.
+
+    On PostgreSQL one connection of the pool is used for it meanwhile.
+    """
     if not database.is_sqlite:
         with database.engine.connect() as connection:
             connection.execute(text("SET lock_timeout = 0"))
-            connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _ADVISORY_LOCK})
+            connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": ADVISORY_LOCK})
             connection.commit()
             try:
                 yield
             finally:
-                connection.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": _ADVISORY_LOCK})
+                connection.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": ADVISORY_LOCK})
                 connection.execute(text("RESET lock_timeout"))
                 connection.commit()
         return

@@ -82,6 +82,24 @@ def test_what_nothing_found_for_the_days_of_the_settings_goes_and_jobs_stay(
     assert list(states.values()) == [documents.KNOWN] * 10 + [documents.NEW]
 
 
+def test_a_batch_ends_when_its_texts_are_long(world: World, settings: Settings) -> None:
+    def forget(characters: int) -> int:
+        return world.database.run(
+            lambda s: documents.forget_documents(
+                s, before=START + 20 * DAY, now=START + 20 * DAY, limit=500, characters=characters
+            )
+        )
+
+    # Each has seven characters, and its version has as many.
+    assert [forget(1), forget(14), forget(15)] == [1, 1, 2]
+    with world.database.reading() as session:
+        assert session.scalar(select(func.min(Document.last_seen_at))) == START + 4 * DAY, "the oldest first"
+    keeper = DocumentKeeper(world.database, settings.model_copy(update={"keep_documents_days": 5}))
+    with clock.replaced(Clock(START + 12 * DAY)):
+        assert keeper.keep() < 10, "there may be more"
+        assert keeper.keep() > 100
+
+
 def test_a_worker_does_it(world: World, settings: Settings) -> None:
     with (
         clock.replaced(Clock(START + 12 * DAY)),

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 
 from tests.helpers.pools import pool_of
 from tests.helpers.waiting import wait_until
 from tests.helpers.world import START, Clock, World
 from webqueue import clock, jobs
 from webqueue.database import Database
-from webqueue.models import JobLog
+from webqueue.models import Job, JobLog
 from webqueue.outcomes import Blocked, Done, Failed
 from webqueue.settings import Settings
 
@@ -39,7 +39,7 @@ def world(database: Database, now: Clock) -> World:
 def forget(world: World, *, keep: int = 1000, before: object = LONG_AGO, limit: int = 500) -> int:
     return world.database.run(
         lambda session: jobs.forget_finished(session, keep=keep, before=before, limit=limit)  # type: ignore[arg-type]
-    )
+    ).jobs
 
 
 def run(world: World, target: str = "news") -> str:
@@ -98,6 +98,26 @@ def test_in_batches(world: World, now: Clock) -> None:
     for _ in range(5):
         run(world)
     assert [forget(world, keep=0, limit=2) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_no_batch_deletes_more_lines_than_it_may(world: World, now: Clock) -> None:
+    for _ in range(3):
+        run(world)
+    with world.database.transaction() as session:
+        session.execute(delete(JobLog))
+        for job in session.scalars(select(Job).order_by(Job.seq)):
+            for _ in range(4):
+                session.add(JobLog(job_seq=job.seq, at=now.now, level="info", message="line"))
+
+    def batch() -> jobs.Forgotten:
+        return world.database.run(
+            lambda s: jobs.forget_finished(s, keep=0, before=LONG_AGO, limit=500, lines=5)
+        )
+
+    batches = [batch() for _ in range(3)]
+    assert [(one.lines, one.is_all) for one in batches] == [(5, False), (5, False), (2, True)]
+    assert sum(one.jobs for one in batches) == 3
+    assert world.jobs() == []
 
 
 def test_workers_do_it_by_themselves(database: Database, settings: Settings) -> None:

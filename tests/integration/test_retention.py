@@ -114,6 +114,23 @@ def test_small_batches_and_running_jobs(world: World, now: Clock, settings: Sett
     assert world.job(running.lease.job_id).status == "running"
 
 
+def test_long_logs_go_in_several_batches(
+    world: World, now: Clock, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(world, "news", 3)
+    set_rule(world, "news", Rule(logs=0))
+    monkeypatch.setattr(jobs.forget_logs, "__kwdefaults__", {"limit": 2})
+    keeper = HistoryKeeper(world.database, settings)
+    with world.database.reading() as session:
+        before = session.scalar(select(func.count()).select_from(JobLog)) or 0
+    assert keeper.keep() < 10, "there are more"
+    with world.database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(JobLog)) == before - 2
+    while keeper.keep() < 10:
+        pass
+    assert counts(world) == {"news": (3, 0)}
+
+
 @pytest.mark.parametrize("engine_name", ["sqlite"])
 class TestPage:
     def test_it_shows_and_changes_rules(self, world: World, settings: Settings) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from sqlalchemy import CursorResult, and_, delete, exists, false, or_, select
+from sqlalchemy import ColumnElement, CursorResult, and_, delete, exists, false, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from webqueue.models import Job, JobLog, Target
@@ -35,12 +35,35 @@ class Old:
     target: str
 
 
+@dataclass(frozen=True)
+class Forgotten:
+    """What a batch deleted.
+
+    Attributes:
+        jobs, lines: finished jobs, and lines of their logs.
+        is_all: whether nothing was left for the next batch.
+    """
+
+    jobs: int
+    lines: int
+    is_all: bool
+
+
+# Lines of logs in a batch: rows of jobs may have any number of them, and SQLite's other writers wait meanwhile.
+LINES_AT_ONCE: Final = 20_000
+
 _NONE: Final[Mapping[str, Cut]] = MappingProxyType({})
 
 
 def forget_finished(
-    session: Session, *, keep: int, before: datetime, limit: int, own: Mapping[str, Cut] = _NONE
-) -> int:
+    session: Session,
+    *,
+    keep: int,
+    before: datetime,
+    limit: int,
+    lines: int = LINES_AT_ONCE,
+    own: Mapping[str, Cut] = _NONE,
+) -> Forgotten:
     """Delete finished jobs, with their logs: those that ended before `before`, and of each target all but the newest.
 
     A chain of retries or continuations that is still open is left whole. Documents are never touched: their retention
@@ -49,21 +72,23 @@ def forget_finished(
     Args:
         keep: finished jobs that each target keeps.
         before: what ended earlier goes, too.
-        limit: at most so many rows; to be called again, in a new transaction, while it deletes as many.
+        limit: at most so many jobs; to be called again, in a new transaction, until it is all.
+        lines: at most so many lines of logs; a job whose log is longer goes when the last of them are gone.
         own: what holds for single targets instead.
-
-    Returns:
-        How many rows were deleted.
     """
     chosen = finished_to_forget(session, Cut(keep, before), limit=limit, own=own)
     if not chosen:
-        return 0
-    result = session.execute(
-        delete(Job)
-        .where(Job.seq.in_([old.seq for old in chosen]), Job.finished_at.is_not(None))
-        .execution_options(synchronize_session=False)
-    )
-    return cast("CursorResult[Any]", result).rowcount
+        return Forgotten(0, 0, is_all=True)
+    logs = forget_logs(session, chosen, limit=lines)
+    wanted: list[ColumnElement[bool]] = [
+        Job.seq.in_([old.seq for old in chosen]),
+        Job.finished_at.is_not(None),
+    ]
+    if not logs.is_all:
+        wanted.append(~exists().where(JobLog.job_seq == Job.seq))
+    result = session.execute(delete(Job).where(*wanted).execution_options(synchronize_session=False))
+    deleted = cast("CursorResult[Any]", result).rowcount
+    return Forgotten(deleted, logs.lines, is_all=logs.is_all and len(chosen) < limit)
 
 
 def finished_to_forget(
@@ -78,16 +103,16 @@ def logs_to_forget(session: Session, cut: Cut, *, limit: int, own: Mapping[str, 
     return _beyond(session, cut, own, limit, exists().where(JobLog.job_seq == Job.seq))
 
 
-def forget_logs(session: Session, jobs: Sequence[Old]) -> int:
-    """Delete the lines of these jobs; how many there were."""
+def forget_logs(session: Session, jobs: Sequence[Old], *, limit: int = LINES_AT_ONCE) -> Forgotten:
+    """Delete lines of these jobs, at most `limit`; to be called again, in a new transaction, until it is all."""
     if not jobs:
-        return 0
+        return Forgotten(0, 0, is_all=True)
+    some = select(JobLog.id).where(JobLog.job_seq.in_([old.seq for old in jobs])).limit(limit)
     result = session.execute(
-        delete(JobLog)
-        .where(JobLog.job_seq.in_([old.seq for old in jobs]))
-        .execution_options(synchronize_session=False)
+        delete(JobLog).where(JobLog.id.in_(some)).execution_options(synchronize_session=False)
     )
-    return cast("CursorResult[Any]", result).rowcount
+    deleted = cast("CursorResult[Any]", result).rowcount
+    return Forgotten(0, deleted, is_all=deleted < limit)
 
 
 def _beyond(session: Session, cut: Cut, own: Mapping[str, Cut], limit: int, *more: Any) -> list[Old]:

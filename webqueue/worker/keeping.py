@@ -68,17 +68,19 @@ class HistoryKeeper:
     def keep(self) -> float:
         """One batch of jobs and one of logs; the next ones soon, while there is more."""
         deleted = self._database.run(self._forget)
-        if deleted:
-            log.info("finished jobs deleted", jobs=deleted)
+        if deleted.jobs or deleted.lines:
+            log.info("finished jobs deleted", jobs=deleted.jobs, lines=deleted.lines)
         # Found before the transaction: it may look at every finished job, and no writer waits for that.
         with self._database.reading() as session:
             old = self._old_logs(session)
+        is_all = deleted.is_all and len(old) < _BATCH
         if old:
-            lines = self._database.run(lambda session: jobs.forget_logs(session, old))
-            log.info("logs of finished jobs deleted", jobs=len(old), lines=lines)
-        return _SOON_SEC if max(deleted, len(old)) >= _BATCH else _EVERY_SEC
+            logs_deleted = self._database.run(lambda session: jobs.forget_logs(session, old))
+            log.info("logs of finished jobs deleted", lines=logs_deleted.lines)
+            is_all &= logs_deleted.is_all
+        return _EVERY_SEC if is_all else _SOON_SEC
 
-    def _forget(self, session: Session) -> int:
+    def _forget(self, session: Session) -> jobs.Forgotten:
         holds = jobs.retention(session, self._settings)
         cut, own = holds.jobs(clock.now(session))
         assert cut.keep is not None
@@ -106,7 +108,8 @@ class DocumentKeeper:
         deleted = 0 if self._days is None else self._database.run(self._forget)
         if deleted:
             log.info("old documents deleted", documents=deleted)
-        return _SOON_SEC if deleted >= _BATCH else _EVERY_SEC
+        # However few: a batch ends with many documents, or with long ones.
+        return _SOON_SEC if deleted else _EVERY_SEC
 
     def _forget(self, session: Session) -> int:
         assert self._days is not None

@@ -17,7 +17,7 @@ from webqueue import documents, migrations, queries
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError
 from webqueue.migrations import search_index
-from webqueue.queries import DocumentFilter, document_search
+from webqueue.queries import DocumentFilter, document_export, document_search
 from webqueue.queries.document_search import Search
 
 T0 = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -156,6 +156,35 @@ class TestTheIndex:
             assert plan_text.count("Bitmap Index Scan on ix_documents_search") == 3, plan_text
             connection.exec_driver_sql("SET LOCAL enable_seqscan TO DEFAULT")
             assert connection.exec_driver_sql("SHOW enable_seqscan").scalar() == "on"
+
+    @pytest.mark.parametrize("few", [3_000, 1])
+    def test_is_asked_once_for_all_pages_of_an_export_and_of_a_reader(
+        self, filled: Database, monkeypatch: pytest.MonkeyPatch, few: int
+    ) -> None:
+        monkeypatch.setattr(document_search, "_FEW", few)
+        monkeypatch.setattr(document_export, "_ROWS_AT_ONCE", 2)
+        for number in range(7):
+            put(filled, f"ferry{number}", "Ferry", "Ferry timetable", hours=30 + number)
+        asked: list[str] = []
+
+        def note(*args: Any) -> None:
+            if "SET LOCAL enable_seqscan = off" in args[2]:
+                asked.append(args[2])
+
+        once = 0 if filled.is_sqlite else 1
+        event.listen(filled.engine, "before_cursor_execute", note)
+        try:
+            assert len(list(document_export.jsonl_lines(filled, DocumentFilter(q="ferry")))) == 7
+            assert len(asked) == once
+            cursor: str | None = None
+            for _ in range(4):
+                with filled.reading() as session:
+                    page = queries.list_documents(session, DocumentFilter(q="ferry"), cursor=cursor, limit=2)
+                cursor = page.next_cursor
+            assert cursor is None
+            assert len(asked) == 2 * once, "a first page asks anew, the others do not"
+        finally:
+            event.remove(filled.engine, "before_cursor_execute", note)
 
     def test_of_a_frequent_word_answers_from_the_newest_on(
         self, filled: Database, monkeypatch: pytest.MonkeyPatch

@@ -7,11 +7,14 @@ anything else.
 from __future__ import annotations
 
 import re
+import threading
+import time
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, Text, column, func, literal_column, or_, select, table, text
+from sqlalchemy import URL, ColumnElement, Text, column, func, literal_column, or_, select, table, text
 from sqlalchemy.orm import Session
 
 from webqueue.database.types import storable
@@ -24,10 +27,50 @@ MAX_QUERY: Final = 200  # characters
 SHORT_REACH: Final = 20_000
 _TRIGRAM: Final = 3
 _FEW: Final = 3_000  # hits, of which each text is read once
+_KEPT_SEC: Final = 60.0
+_MOST_KEPT: Final = 32
 _BEFORE, _AFTER = 60, 180
 _SPACES: Final = re.compile(r"\s+")
 
 _FTS = table(FTS_TABLE, column("rowid"))
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What the index named; `numbers` is None when they are many, `at` a reading of the monotonic clock."""
+
+    numbers: list[int] | None
+    at: float
+
+
+class _Answers:
+    """The last answers of the index, for those who turn pages: it reads each text that it names, up to three thousand.
+
+    What changes within the minute may be missing on further pages; a first page is always new.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[URL, tuple[str, ...]], _Answer] = OrderedDict()
+
+    def get(self, asked: tuple[URL, tuple[str, ...]]) -> _Answer | None:
+        """The answer, when it is not old."""
+        with self._lock:
+            answer = self._kept.get(asked)
+        return None if answer is None or time.monotonic() - answer.at > _KEPT_SEC else answer
+
+    def put(self, asked: tuple[URL, tuple[str, ...]], numbers: list[int] | None) -> _Answer:
+        """Keep an answer in place of the oldest one."""
+        answer = _Answer(numbers, time.monotonic())
+        with self._lock:
+            self._kept.pop(asked, None)
+            self._kept[asked] = answer
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        return answer
+
+
+_answers = _Answers()
 
 
 @dataclass(frozen=True)
@@ -93,18 +136,27 @@ def state(session: Session) -> SearchState:
     return SearchState(True, "")
 
 
-def conditions(session: Session, search: Search) -> list[ColumnElement[bool]]:
+def conditions(session: Session, search: Search, *, goes_on: bool = False) -> list[ColumnElement[bool]]:
     """What a document has to fulfil to be found, in the form that this database answers quickly.
 
     PostgreSQL's planner does not know what it costs to read long texts. Left to itself it walks through the documents from
     the newest on, since only a page of them is wanted, and for a rare word it reads them all. So the index is asked first;
     where it names few documents, those are the answer. Of a frequent word the newest documents soon fill a page.
+
+    Args:
+        session: of the caller's transaction.
+        search: what is searched for.
+        goes_on: whether it is for a further page: the index is then not asked again if it was a minute ago.
     """
     found = list(_conditions(session, search))
     is_postgresql = session.get_bind().dialect.name == "postgresql"
     if not is_postgresql or search.has_short_words or not search.words:
         return found
-    numbers = _numbers_by_index(session, found)
+    asked = (session.get_bind().engine.url, search.words)
+    known = _answers.get(asked) if goes_on else None
+    if known is None:
+        known = _answers.put(asked, _numbers_by_index(session, found))
+    numbers = known.numbers
     return found if numbers is None else [Document.id.in_(numbers)]
 
 

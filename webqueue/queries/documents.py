@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import CompoundSelect, literal_column, select, union
+from sqlalchemy import ColumnElement, CompoundSelect, literal_column, select, union
 from sqlalchemy.orm import Session, undefer
 
 from webqueue.errors import InvalidInputError, NotFoundError
@@ -88,10 +88,25 @@ class DocumentFilter:
 
 
 def list_documents(
-    session: Session, filters: DocumentFilter | None = None, *, cursor: str | None = None, limit: int = 50
+    session: Session,
+    filters: DocumentFilter | None = None,
+    *,
+    cursor: str | None = None,
+    limit: int = 50,
+    found: Sequence[ColumnElement[bool]] | None = None,
 ) -> Page[DocumentRow]:
-    """Documents, the newest first."""
+    """Documents, the newest first.
+
+    Args:
+        session: of the caller's transaction.
+        filters: which documents; None: all.
+        cursor: of the page; None: the first one.
+        limit: documents of a page.
+        found: the conditions of the search (`document_search.conditions`), for who reads many pages of one.
+    """
     filters = filters or DocumentFilter()
+    if found is None:
+        found = document_search.conditions(session, filters.search, goes_on=cursor is not None)
     statement = select(Document)
     if filters.target is not None:
         statement = statement.where(Document.target_code == filters.target)
@@ -105,7 +120,7 @@ def list_documents(
         statement = statement.where(
             Document.state == literal_column(f"'{DocumentState(filters.state).value}'")
         )
-    statement = statement.where(*document_search.conditions(session, filters.search))
+    statement = statement.where(*found)
     rows, older, newer = newest_first(session, statement, Document.id, cursor=cursor, limit=limit)
     return Page(tuple(_row(row) for row in rows), older, newer)
 

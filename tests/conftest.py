@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import hypothesis
 import pytest
 
 from tests.helpers.postgres import PostgresServer
@@ -27,7 +28,16 @@ SQLITE_FILE = "webqueue.sqlite3"
 
 
 def pytest_configure() -> None:
-    """A run in the background of a script ignores Ctrl-C, and so would each process that a test stops by it."""
+    """Make runs alike, whatever they are started by."""
+    # How long an example takes says something about the machine, and nothing about the code.
+    hypothesis.settings.register_profile(
+        "webqueue",
+        parent=hypothesis.settings(),  # in CI it tries the same examples each time
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+    hypothesis.settings.load_profile("webqueue")
+    # A run in the background of a script ignores Ctrl-C, and so would each process that a test stops by it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -109,20 +109,20 @@ def test_a_wrong_target_names_the_field(database: Database, data: dict[str, Any]
 
 def test_a_mask_that_is_sent_back_keeps_the_secret(database: Database) -> None:
     http = {
-        "headers": {"Authorization": "Bearer s3cret", "X-Api-Key": "k3y", "Accept": "text/html"},
+        "headers": {"Authorization": "Bearer s3cret", "X-Sig": "k3y", "Accept": "text/html"},
         "proxy": "http://me:pw@proxy:1",
     }
     put_site(database, {**SITE, "http": http})
     with database.reading() as session:
         shown = config.masked(config.site_data(session.get_one(Site, "example")))
-    assert shown["http"]["headers"] == {"Authorization": MASK, "X-Api-Key": MASK, "Accept": "text/html"}
+    assert shown["http"]["headers"] == {"Authorization": MASK, "X-Sig": MASK, "Accept": "text/html"}
     assert shown["http"]["proxy"] == f"http://me:{MASK}@proxy:1"
     assert put_site(database, shown).what is What.UNCHANGED
     shown["http"]["headers"]["Authorization"] = "Bearer new"
     put_site(database, shown)
     with database.reading() as session:
         stored = session.get_one(Site, "example").http
-    assert stored["headers"] == {"Authorization": "Bearer new", "X-Api-Key": "k3y", "Accept": "text/html"}
+    assert stored["headers"] == {"Authorization": "Bearer new", "X-Sig": "k3y", "Accept": "text/html"}
     # A mask stands for the password at the server where it was used, and at no other.
     shown["http"]["proxy"] = f"http://me:{MASK}@elsewhere:1"
     with pytest.raises(InvalidInputError, match="masked"):

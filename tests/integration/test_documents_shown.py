@@ -139,6 +139,9 @@ class TestWhatChanged:
     def test_one_that_never_was_is_not_found(self, browser: Browser, number: int) -> None:
         assert browser.get(f"/documents/{number}?from=1&to=9").status_code == 404
         assert browser.get(f"/documents/{number}?from=x&to=y").status_code == 200
+        huge = "9" * 30
+        for path in (f"{number}?from=1&to={huge}", f"{number}?version={huge}", huge):
+            assert browser.get(f"/documents/{path}").status_code == 404, path
 
     def test_a_document_with_one_version_has_nothing_to_compare(
         self, browser: Browser, database: Database

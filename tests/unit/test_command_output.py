@@ -132,6 +132,8 @@ class TestMarks:
             "::blocked slow retry_after=soon",
             "::blocked slow retry_after=-5",
             "::document {}",
+            '::document {"url": "/a", "published_at": "2026-11-29"}',
+            '::document {"url": "/a", "published_at": "2026-11-29T08:00:00"}',
             '::document {"url": "/a", "colour": "red"}',
         ],
     )

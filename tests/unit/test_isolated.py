@@ -194,6 +194,7 @@ class TestEscalation:
         [
             (None, Escalation(1008, 1012)),
             (Stop.CANCEL, Escalation(108, 1012)),
+            (Stop.DISK, Escalation(108, 1012)),
             (Stop.TIME_LIMIT, Escalation(108, 112)),
             (Stop.CLOSING, Escalation(108, 112)),
             (Stop.LEASE_ENDED, Escalation(100, 101)),
@@ -216,6 +217,16 @@ class TestEscalation:
 
     def test_a_cancel_shortly_before_the_time_limit_lengthens_nothing(self) -> None:
         assert escalation_of(run_with(Stop.CANCEL, limit_in=99), grace_sec=GRACE) == Escalation(107, 111)
+
+    @pytest.mark.parametrize("stop", [None, Stop.CANCEL, Stop.DISK, Stop.TIME_LIMIT])
+    def test_at_the_end_of_its_lease_a_run_is_over_whatever_stopped_it_before(
+        self, stop: Stop | None
+    ) -> None:
+        run = run_with(stop)
+        run.lease_deadline = 50.0
+        assert escalation_of(run, grace_sec=GRACE) == Escalation(50, 51)
+        with pytest.raises(LeaseLostError):
+            run.check_lease()
 
     def test_never_is_never(self) -> None:
         assert Escalation() == Escalation(math.inf, math.inf)

@@ -172,6 +172,7 @@ def _job(database: Database, job_id: str) -> dict[str, Any]:
 def _wait(database: Database, job_id: str) -> dict[str, Any]:
     """Wait until the job is final; tells why it does not run, and how far it is, whenever that changes."""
     told: str | None = None
+    hinted = False
     while True:
         seen = database.wakeup.generation
         row = _job(database, job_id)
@@ -180,6 +181,9 @@ def _wait(database: Database, job_id: str) -> dict[str, Any]:
         state = _state(row)
         if state != told:
             told = state
+            if state and row["waiting"] and not hinted:
+                hinted = True
+                state += " Ctrl-C ends the waiting, not the job."
             if state:
                 click.echo(state, err=True)
         database.wakeup.wait(seen, _POLL)

@@ -18,10 +18,35 @@ _SECRET_NAME = re.compile(
 # scheme://user:password@ in a URL; RFC 3986 section 3.2.1 has no other place for it.
 _PASSWORD_IN_URL = re.compile(r"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://[^/?#@:]*:)(?P<password>[^/?#]*)(?=@)")
 
+# Fields that hold what somebody else named, with the names there that are shown.
+_HARMLESS: Final[Mapping[str, frozenset[str]]] = {
+    "env": frozenset({"lang", "lc_all", "tz", "path", "home"}),
+    "headers": frozenset(
+        {
+            "accept",
+            "accept-language",
+            "cache-control",
+            "content-type",
+            "pragma",
+            "range",
+            "referer",
+            "user-agent",
+        }
+    ),
+}
+
 
 def masked(data: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a site or target in which no secret can be read."""
     return {name: _masked(name, value) for name, value in data.items()}
+
+
+def _masked_values(values: Mapping[str, Any], *, harmless: frozenset[str]) -> dict[str, Any]:
+    """Whatever may be a secret: no list of names knows what a program or a site calls its keys."""
+    return {
+        name: MASK if isinstance(value, str) and value and name.lower() not in harmless else value
+        for name, value in values.items()
+    }
 
 
 def unmasked(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,7 +66,7 @@ def masks_left(data: Mapping[str, Any], path: Path = ()) -> Iterator[Path]:
 
 def _masked(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
-        return masked(value)
+        return _masked_values(value, harmless=_HARMLESS[name]) if name in _HARMLESS else masked(value)
     if not isinstance(value, str) or not value:
         return value
     if _SECRET_NAME.search(name):

@@ -6,16 +6,17 @@ be extended, and each of its entries replaced or switched off, by the stored set
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
+import regex
 from sqlalchemy.orm import Session
 
 from webqueue import logs
+from webqueue.database import take_turn
 from webqueue.errors import InvalidInputError, NotFoundError, Problem
 from webqueue.models import AuditEntry, StoredSetting
 
@@ -23,7 +24,10 @@ SETTING: Final = "challenge_signatures"
 # Challenges are small, and say at once what they are; an article that quotes one does so further below.
 BODY_START: Final = 8192
 MOST_SIGNATURES: Final = 200
+# A page can be made so that an expression tries for minutes; `regex` gives up, and lets other threads work meanwhile.
+_LONGEST_SEARCH_SEC: Final = 0.1
 _LONGEST_PATTERN: Final = 500
+_HEADER_NAME: Final = regex.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110, section 5.6.2
 
 log = logs.get(__name__)
 
@@ -62,26 +66,26 @@ class Signature:
             return False
         if self.header is not None and not self._has_header(headers):
             return False
-        if self.location is not None and (location is None or self._location.search(location) is None):
+        if self.location is not None and (location is None or not _found(self._location, location)):
             return False
         # Latin-1 keeps every byte: the marks are ASCII, or told in UTF-8 (see `_expression`).
-        return self.body is None or self._body.search(body[:BODY_START].decode("latin-1")) is not None
+        return self.body is None or _found(self._body, body[:BODY_START].decode("latin-1"))
 
     def _has_header(self, headers: Mapping[str, str]) -> bool:
         name, expression = self._header
         value = headers.get(name)
-        return value is not None and (expression is None or expression.search(value) is not None)
+        return value is not None and (expression is None or _found(expression, value))
 
     @cached_property
-    def _body(self) -> re.Pattern[str]:
+    def _body(self) -> regex.Pattern[str]:
         return _expression((self.body or "").encode().decode("latin-1"))
 
     @cached_property
-    def _location(self) -> re.Pattern[str]:
+    def _location(self) -> regex.Pattern[str]:
         return _expression(self.location or "")
 
     @cached_property
-    def _header(self) -> tuple[str, re.Pattern[str] | None]:
+    def _header(self) -> tuple[str, regex.Pattern[str] | None]:
         name, _, expression = (self.header or "").partition(":")
         return name.strip().lower(), _expression(expression.strip()) if expression.strip() else None
 
@@ -93,13 +97,13 @@ DEFAULT_SIGNATURES: Final = (
     Signature("AWS WAF", (200, 202, 405), header="x-amzn-waf-action: ^(challenge|captcha)"),
     Signature("Aliyun WAF", body=r"var arg1\s*=\s*'[0-9A-F]{20,}'|[\"']_waf_bd8ce2ce37[\"']"),
     # Ruishu adds its script to ordinary pages too, with 200; its own answer is 202, or 412, a block in any case.
-    Signature("Ruishu", (202,), body=r"\$_ts\s*=\s*window\[['\"]\$_ts['\"]\]|<meta[^>]*\br=.m."),
+    Signature("Ruishu", (202,), body=r"\$_ts\s*=\s*window\[['\"]\$_ts['\"]\]|<meta[^>]{0,300}\br=.m."),
     Signature("Jiasule", body=r"^\s*<script>\s*document\.cookie\s*=|__jsl_clearance(_s)?\s*="),
     Signature("Yunsuo", body=r"yunsuo_session_verify|security_session_(mid_)?verify"),
     Signature("SafeLine", body=r"SafeLineChallenge|/\.safeline/static/"),
     Signature("Tencent EdgeOne", (200, 202, 567), body=r"/WafCaptcha|__tst_status|EO_Bot_Ssid"),
-    Signature("Imperva", body=r"<iframe[^>]+id=.main-iframe.[^>]+src=./_Incapsula_Resource\?|Incapsula incident ID"),
-    Signature("Akamai", body=r"<meta[^>]+http-equiv=.refresh.[^>]+[?&]bm-verify=|sec-if-cpt-container"),
+    Signature("Imperva", body=r"<iframe[^>]{1,300}id=.main-iframe.[^>]{1,300}src=./_Incapsula_Resource\?|Incapsula incident ID"),
+    Signature("Akamai", body=r"<meta[^>]{1,300}http-equiv=.refresh.[^>]{1,300}[?&]bm-verify=|sec-if-cpt-container"),
     Signature("Sucuri", body=r"sucuri_cloudproxy_js\s*=|<title>You are being redirected\.\.\.</title>"),
     Signature("DDoS-Guard", body=r"<title>DDoS-Guard</title>|/\.well-known/ddos-guard/(js-)?challenge"),
     Signature("DataDome", (200, 202, 403, 405), body=r"geo\.captcha-delivery\.com/(captcha|interstitial)|var dd\s*=\s*\{'rt':"),
@@ -131,7 +135,7 @@ def signatures_in_force(session: Session) -> tuple[Signature, ...]:
 
 def stored_signatures(session: Session) -> tuple[Signature, ...]:
     """What an administrator added or replaced. A list that cannot be read is logged and counts as empty."""
-    row = session.get(StoredSetting, SETTING)
+    row = session.get(StoredSetting, SETTING, populate_existing=True)
     if row is None:
         return ()
     try:
@@ -186,6 +190,7 @@ def put_signature(session: Session, data: Mapping[str, Any], *, by: str, now: da
         InvalidInputError: it names the field.
     """
     (checked,) = parse_signatures([dict(data)])
+    take_turn(session, SETTING)
     kept = [as_data(one) for one in stored_signatures(session) if one.name != checked.name]
     store_signatures(session, [*kept, as_data(checked)], by=by, now=now)
     return checked
@@ -197,6 +202,7 @@ def remove_signature(session: Session, name: str, *, by: str, now: datetime) -> 
     Raises:
         NotFoundError: none with this name is stored.
     """
+    take_turn(session, SETTING)
     stored = stored_signatures(session)
     kept = [as_data(one) for one in stored if one.name != name]
     if len(kept) == len(stored):
@@ -253,6 +259,16 @@ def _problems(item: Any, where: str) -> list[Problem]:
     if not _are_statuses(statuses):
         problems.append(Problem(f"{where}.statuses", "must be a list of HTTP statuses, such as [200, 202]"))
     marks = [mark for mark in ("body", "header", "location") if item.get(mark) is not None]
+    if (
+        item.get("location") is not None
+        and _are_statuses(statuses)
+        and not all(300 <= one < 400 for one in statuses)
+    ):
+        problems.append(
+            Problem(
+                f"{where}.statuses", "must be those of redirects, such as [302], where a location is told by"
+            )
+        )
     if not marks and item.get("enabled", True):
         problems.append(Problem(where, "needs a body, a header or a location to be told by"))
     return problems + [found for mark in marks for found in _mark_problems(item[mark], mark, where)]
@@ -267,19 +283,30 @@ def _are_statuses(value: Any) -> bool:
 
 
 def _mark_problems(value: Any, mark: str, where: str) -> Sequence[Problem]:
-    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_PATTERN:
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_PATTERN or "\0" in value:
         return [Problem(f"{where}.{mark}", f"must be a text of 1 to {_LONGEST_PATTERN} characters")]
+    if mark == "header" and not _HEADER_NAME.fullmatch(value.partition(":")[0].strip()):
+        return [Problem(f"{where}.{mark}", "must begin with the name of a header, such as x-guard: ^deny")]
     expression = value.partition(":")[2].strip() if mark == "header" else value
     try:
         pattern = _expression(expression)
-    except re.error as error:
+    except regex.error as error:
         return [Problem(f"{where}.{mark}", f"is no regular expression: {error}")]
-    if mark != "header" and pattern.search("") is not None:
+    if mark != "header" and _found(pattern, ""):
         # It would call every page a challenge, and shut every key.
         return [Problem(f"{where}.{mark}", "matches the empty text, and so every page")]
     return []
 
 
-def _expression(text: str) -> re.Pattern[str]:
+def _found(pattern: regex.Pattern[str], text: str) -> bool:
+    """Whether a text has the mark; an expression that takes too long on it is logged, and counts as not found."""
+    try:
+        return pattern.search(text, timeout=_LONGEST_SEARCH_SEC, concurrent=True) is not None
+    except TimeoutError:
+        log.warning("challenge signature takes too long", expression=pattern.pattern[:200])
+        return False
+
+
+def _expression(text: str) -> regex.Pattern[str]:
     """Upper and lower case alike in ASCII only: the body is looked at as Latin-1, where UTF-8 bytes have no case."""
-    return re.compile(text, re.IGNORECASE | re.ASCII | re.DOTALL)
+    return regex.compile(text, regex.IGNORECASE | regex.ASCII | regex.DOTALL)

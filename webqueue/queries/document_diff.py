@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session, undefer
 
 from webqueue.errors import NotFoundError
 from webqueue.models import DocumentVersion
+from webqueue.queries.documents import is_number
 
 Op = Literal["same", "ins", "del", "gap"]
 
@@ -90,6 +91,9 @@ def version_diff(session: Session, document_id: int, older: int, newer: int) -> 
     Raises:
         NotFoundError: one of them does not exist.
     """
+    for wanted in (older, newer):
+        if not is_number(wanted):
+            raise NotFoundError(f"version of document {document_id}", str(wanted))
     statement = (
         select(DocumentVersion)
         .where(DocumentVersion.document_id == document_id, DocumentVersion.version.in_({older, newer}))

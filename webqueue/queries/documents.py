@@ -16,6 +16,7 @@ from webqueue.queries.document_search import Search
 from webqueue.queries.paging import Page, newest_first
 
 MAX_VERSIONS = 100
+_NUMBERS_END = 2**31  # of PostgreSQL's integer
 
 
 @dataclass(frozen=True)
@@ -133,15 +134,24 @@ def _documents_of(job_id: str) -> CompoundSelect[int]:
     )
 
 
+def is_number(number: int) -> bool:
+    """Whether an integer from an address can be one of a row; no database takes all that can be written there."""
+    return 0 < number < _NUMBERS_END
+
+
 def get_document(session: Session, document_id: int, *, version: int | None = None) -> DocumentDetail:
     """One document with the text of its present version, or of the one asked for.
 
     Raises:
         NotFoundError: no such document, or no such version.
     """
+    if not is_number(document_id):
+        raise NotFoundError("document", str(document_id))
     document = session.get(Document, document_id, options=[undefer(Document.text)])
     if document is None:
         raise NotFoundError("document", str(document_id))
+    if version is not None and not is_number(version):
+        raise NotFoundError(f"version of document {document_id}", str(version))
     versions = session.scalars(
         select(DocumentVersion)
         .where(DocumentVersion.document_id == document_id)

@@ -86,8 +86,14 @@ def switch_off() -> AnyResponse:
 def remove() -> AnyResponse:
     """Forget what is stored under a name; the package's signature of that name is in force again."""
     name, by = request.form.get("name", ""), user_name()
+    back = url_for("challenges.index")
+    if name not in {one.name for one in challenges.DEFAULT_SIGNATURES} and not confirm.given():
+        question = (
+            f"Pages of {name} will be taken for content, and the key will not cool down because of them."
+        )
+        return confirm.ask(question, "Delete", back)
     return acted(
-        url_for("challenges.index"),
+        back,
         lambda: database().run(lambda s: challenges.remove_signature(s, name, by=by, now=clock.now(s))),
         lambda _: f"What was stored for {name} is removed.",
     )

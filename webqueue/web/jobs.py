@@ -70,7 +70,7 @@ def show(name: str) -> Response:
     after = request.args.get("after", type=int)
     only = filter_of(request.args)
     line = request.args.get("line", type=int)
-    if after is not None:
+    if after is not None and 0 <= after < _LINE_IDS_END:
         log = queries.job_log(session, job.seq, after=after, only=only)
     elif line is not None and 0 < line < _LINE_IDS_END:
         log = queries.job_log_around(session, job.seq, line, only=only)

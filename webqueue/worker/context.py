@@ -123,7 +123,7 @@ class RunContext:
         return self.run.forced
 
     def requested(self) -> None:
-        self._requested_at = clock.local_now()
+        self._requested_at = self.now()
 
     def known(self, url: str) -> str:
         return self.known_all([url])[url]

@@ -45,8 +45,10 @@ def escalation_of(run: Run, *, grace_sec: float) -> Escalation:
     Args:
         grace_sec: how long a handler gets to see that it should stop (`WEBQUEUE_STOP_GRACE_SEC`).
     """
-    # Whatever stopped it first, at its time limit a run is over.
-    found = _hard(run.time_limit_at, grace_sec)
+    # Whatever stopped it first, at its time limit and at the end of its lease a run is over.
+    found = _hard(run.time_limit_at, grace_sec).or_earlier(
+        Escalation(run.lease_deadline, run.lease_deadline + _LEASE_CLEAN_UP_SEC)
+    )
     if run.shutdown is not None:
         at, grace = run.shutdown
         found = found.or_earlier(Escalation(at + _SHUTDOWN_SIGTERM * grace, at + _SHUTDOWN_SIGKILL * grace))
@@ -58,7 +60,7 @@ def escalation_of(run: Run, *, grace_sec: float) -> Escalation:
             return Escalation(0.0, 0.0)
         case Stop.LEASE_ENDED:
             return found.or_earlier(Escalation(run.stop_at, run.stop_at + _LEASE_CLEAN_UP_SEC))
-        case Stop.CANCEL:
+        case Stop.CANCEL | Stop.DISK:
             return found.or_earlier(Escalation(run.stop_at + grace_sec))
         case Stop.CLOSING | Stop.TIME_LIMIT:
             return found.or_earlier(_hard(run.stop_at, grace_sec))

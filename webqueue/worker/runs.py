@@ -82,7 +82,8 @@ class Run:
         Raises:
             LeaseLostError: it is past, or the lease is known to be lost.
         """
-        if self.should_stop() and self._stop in {Stop.LEASE_ENDED, Stop.LEASE_LOST}:
+        past = clock.boot_seconds() > self.lease_deadline  # whatever else has stopped it before
+        if self.should_stop() and (past or self._stop in {Stop.LEASE_ENDED, Stop.LEASE_LOST}):
             raise LeaseLostError(self.lease.job_id)
 
     def use(self, *, abort: Callable[[], None], flush: Callable[[], None]) -> None:

@@ -34,6 +34,7 @@ ENVIRONMENT = {"WEBQUEUE_HOST_COOLDOWN_DELAY_SEC": str(int(COOLDOWN_SEC))}
 # A server that is killed loses what it has answered to already when it answers before writing.
 HONEST = {"synchronous_commit": "on"}
 LONGEST_END_SEC = 300.0
+LONGEST_SUBMISSION_SEC = 3_600.0
 # Stopped; or a handler did not stop in time (P9); or SIGTERM came before the process had begun.
 IN_ORDER = frozenset({0, UNSTOPPED, -signal.SIGTERM})
 
@@ -118,7 +119,9 @@ class _Chaos:
         ]
         try:
             faults.run(ended)
-            threads[0].join(LONGEST_END_SEC)
+            threads[0].join(
+                LONGEST_SUBMISSION_SEC
+            )  # retries end too, so the faults are done before the last job is in
         finally:
             stopping.set()
         for thread in threads:

@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 _PROGRESS: Final = re.compile(
     r"(?:(?P<current>\d{1,9})(?:/(?P<total>\d{1,9}))?)(?:\s+(?P<message>.*))?", re.DOTALL
@@ -52,7 +51,7 @@ class DocumentMark(BaseModel):
     url: Annotated[str, Field(min_length=1, max_length=8_000)]
     title: str = ""
     text: str = ""
-    published_at: datetime | None = None
+    published_at: AwareDatetime | None = None
     content_type: Annotated[str, Field(max_length=255)] = "text/html"
     file: str | None = None
 

@@ -16,30 +16,9 @@ from werkzeug.test import TestResponse
 from tests.helpers.admin import add_site, add_target, add_worker, finished_job
 from tests.helpers.browsing import Browser
 from webqueue import clock, jobs
-from webqueue.app import create_app
 from webqueue.database import Database
 from webqueue.models import AuditEntry, Job, Target
 from webqueue.queries.csv_lines import csv_line, harmless
-from webqueue.settings import Settings
-
-
-@pytest.fixture
-def engine_name() -> str:
-    """What the pages read and write is tested on both databases elsewhere."""
-    return "sqlite"
-
-
-@pytest.fixture
-def app(settings: Settings, database: Database) -> Flask:
-    made = create_app(settings, database)
-    made.testing = True
-    return made
-
-
-@pytest.fixture
-def browser(app: Flask, database: Database) -> Browser:
-    """An administrator, logged in."""
-    return Browser(app, database)
 
 
 @pytest.fixture

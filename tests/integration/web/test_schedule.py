@@ -6,39 +6,17 @@ import re
 from datetime import timedelta
 
 import pytest
-from flask import Flask
 from sqlalchemy.orm import Session
 
 from tests.helpers.admin import HOSTILE, add_site, add_target, add_worker
 from tests.helpers.browsing import Browser
 from webqueue import clock, config, jobs
-from webqueue.app import create_app
 from webqueue.database import Database
 from webqueue.models import KeyEvent
 from webqueue.queries.blocks import blocks_of_key
 from webqueue.queries.coming import coming_ticks
-from webqueue.settings import Settings
 
 KEY = "www.example.org"
-
-
-@pytest.fixture
-def engine_name() -> str:
-    """What the pages read and write is tested on both databases elsewhere."""
-    return "sqlite"
-
-
-@pytest.fixture
-def app(settings: Settings, database: Database) -> Flask:
-    made = create_app(settings, database)
-    made.testing = True
-    return made
-
-
-@pytest.fixture
-def browser(app: Flask, database: Database) -> Browser:
-    """An administrator, logged in."""
-    return Browser(app, database)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from zoneinfo import ZoneInfo
 
-import pytest
 from flask import Flask
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -14,31 +13,10 @@ from tests.helpers.admin import HOSTILE, PASSWORD, add_site, add_target
 from tests.helpers.browsing import Browser
 from webqueue import access, jobs
 from webqueue.access.login import TRIES_PER_NAME
-from webqueue.app import create_app
 from webqueue.database import Database
 from webqueue.models import AuditEntry, Job, RateGroupRow, Token, User
-from webqueue.settings import Settings
 
 OTHER = "another battery staple"
-
-
-@pytest.fixture
-def engine_name() -> str:
-    """What the pages read and write is tested on both databases elsewhere."""
-    return "sqlite"
-
-
-@pytest.fixture
-def app(settings: Settings, database: Database) -> Flask:
-    made = create_app(settings, database)
-    made.testing = True
-    return made
-
-
-@pytest.fixture
-def browser(app: Flask, database: Database) -> Browser:
-    """An administrator, logged in."""
-    return Browser(app, database)
 
 
 def user(database: Database, name: str) -> User:

@@ -11,18 +11,9 @@ from sqlalchemy.orm import Session
 from tests.helpers.admin import HOSTILE, add_site, add_target, finished_job, log_lines
 from tests.helpers.browsing import Browser
 from webqueue import queries
-from webqueue.app import create_app
 from webqueue.database import Database
 from webqueue.models import Job
 from webqueue.queries.logs import LINES_AROUND
-from webqueue.settings import Settings
-
-
-@pytest.fixture
-def browser(settings: Settings, database: Database) -> Browser:
-    app = create_app(settings, database)
-    app.testing = True
-    return Browser(app, database)
 
 
 @pytest.fixture
@@ -88,6 +79,7 @@ def test_a_line_has_an_address_that_shows_it_between_its_neighbours(
     assert len(shown) == 39 + LINES_AROUND
     for strange in ("0", "-1", "9" * 30, "x"):
         assert browser.get(f"/jobs/{job.id}", query_string={"line": strange}).status_code == 200
+        assert browser.get(f"/jobs/{job.id}", query_string={"after": strange}).status_code == 200
 
 
 def test_a_poll_appends_only_what_fits(browser: Browser, job: Job, database: Database) -> None:

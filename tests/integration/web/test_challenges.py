@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from sqlalchemy import select
 
 from tests.helpers.admin import HOSTILE
 from tests.helpers.browsing import Browser
-from webqueue.app import create_app
 from webqueue.database import Database
 from webqueue.models import AuditEntry
 from webqueue.politeness.challenges import DEFAULT_SIGNATURES, challenge_of, signatures_in_force
-from webqueue.settings import Settings
 
 PAGE = "/settings/challenges"
+PATIENCE_SEC = 20.0
 BODY = b"<html><title>Gate 7</title>Please wait"
-
-
-@pytest.fixture
-def engine_name() -> str:
-    """A stored setting is the same on both databases."""
-    return "sqlite"
-
-
-@pytest.fixture
-def browser(settings: Settings, database: Database) -> Browser:
-    app = create_app(settings, database)
-    app.testing = True
-    return Browser(app, database)
 
 
 def told(database: Database, body: bytes = BODY) -> str | None:
@@ -43,9 +31,11 @@ def test_one_is_added_replaced_and_deleted(browser: Browser, database: Database)
     assert browser.post(PAGE, name="Gate", statuses="200, 202", body="<title>Gate 7").status_code == 303
     assert told(database) == "Gate"
     assert "Gate 7" in browser.get(PAGE).text
-    assert browser.post(f"{PAGE}/remove", name="Gate").status_code == 303
+    assert browser.post(f"{PAGE}/remove", name="Gate").status_code == 200
+    assert told(database) == "Gate", "it asks first"
+    assert browser.post(f"{PAGE}/remove", name="Gate", confirmed="yes").status_code == 303
     assert told(database) is None
-    assert browser.post(f"{PAGE}/remove", name="Gate").status_code == 404
+    assert browser.post(f"{PAGE}/remove", name="Gate", confirmed="yes").status_code == 404
     with database.reading() as session:
         changes = session.scalars(
             select(AuditEntry).where(AuditEntry.object_name == "challenge_signatures")
@@ -73,6 +63,13 @@ def test_one_of_the_package_is_switched_off_and_restored(browser: Browser, datab
         ({"name": "", "body": "x"}, "name", "must be a text"),
         ({"name": "x", "body": "x", "statuses": "2OO"}, "statuses", "must be HTTP statuses"),
         ({"name": "x", "body": "x", "statuses": "999"}, "statuses", "must be a list of HTTP statuses"),
+        (
+            {"name": "x", "location": "^https://x", "statuses": "200"},
+            "statuses",
+            "must be those of redirects",
+        ),
+        ({"name": "x", "header": "no colon but space"}, "header", "must begin with the name of a header"),
+        ({"name": "x", "body": "a\0"}, "body", "1 to 500 characters"),
         ({"name": HOSTILE, "body": "x" * 501}, "body", "1 to 500 characters"),
     ],
 )
@@ -86,3 +83,14 @@ def test_what_cannot_be_taken_is_told_at_its_field_and_kept(
     assert HOSTILE not in refused.text
     with database.reading() as session:
         assert signatures_in_force(session) == DEFAULT_SIGNATURES
+
+
+def test_a_page_that_makes_an_expression_try_for_ever_holds_nobody_up(
+    browser: Browser, database: Database
+) -> None:
+    assert browser.post(PAGE, name="slow", statuses="200", body="(a+)+$").status_code == 303
+    began = time.monotonic()
+    assert told(database, b"a" * 40 + b"!") is None
+    for page in (b"<meta http-equiv='refresh' " * 300, b'<iframe id="main-iframe" src=' * 280):
+        assert told(database, page) is None
+    assert time.monotonic() - began < PATIENCE_SEC, "without an end of the search it would be minutes"

@@ -1,0 +1,318 @@
+"""Who gets in, and what keeps a mistake of the pages from becoming a hole."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from werkzeug.test import TestResponse
+
+import webqueue
+from tests.helpers.admin import (
+    HOSTILE,
+    PASSWORD,
+    add_site,
+    fill,
+)
+from tests.helpers.browsing import Browser, add_user
+from webqueue import access, clock
+from webqueue import settings as webqueue_settings
+from webqueue.app import create_app
+from webqueue.database import Database
+from webqueue.documents import OriginalStore
+from webqueue.models import Job, Site, StoredSetting
+from webqueue.settings import Settings
+
+PACKAGE = Path(webqueue.__file__).parent
+OPEN = {"/login", "/login/<token>", "/setup/<token>", "/static/<path:filename>", "/healthz", "/readyz"}
+
+
+def wrong_fields(answer: TestResponse) -> dict[str, str]:
+    """What a form says is wrong, by field."""
+    return dict(re.findall(r'<p class="wrong" id="(?:f-)?([\w-]+)-wrong">([^<]+)</p>', answer.text))
+
+
+def paths(app: Flask, method: str) -> list[str]:
+    return sorted(
+        str(rule)
+        for rule in app.url_map.iter_rules()
+        if method in (rule.methods or ()) and not str(rule).startswith("/api/")
+    )
+
+
+def filled(path: str) -> str:
+    """A path with something for its variables."""
+    path = re.sub(r"<int:\w+>", "1", path)
+    return re.sub(r"<(path:)?\w+>", "x", path)
+
+
+def test_nothing_is_open_but_what_is_named_here(app: Flask) -> None:
+    client = app.test_client()
+    for method in ("GET", "POST"):
+        for path in paths(app, method):
+            answer = client.open(filled(path), method=method)
+            if path == "/metrics" and method == "GET":
+                assert answer.status_code == 401, "programs read it, which follow no login"
+            elif path in OPEN:
+                assert answer.headers.get("Location", "") != "/login", path
+            else:
+                assert answer.status_code == 303, (method, path)
+                assert answer.headers["Location"].startswith("/login"), path
+    assert client.get("/nowhere").headers["Location"].startswith("/login")
+
+
+def test_every_form_needs_its_token(browser: Browser, app: Flask) -> None:
+    for path in paths(app, "POST"):
+        answer = browser.client.post(filled(path))
+        assert answer.status_code == 400, path
+        assert "from another session" in answer.text
+
+
+def test_every_action_asks_for_the_role_that_it_needs(app: Flask, database: Database, example: None) -> None:
+    viewer = Browser(app, database, "viewer")
+    free = {"/login", "/logout", "/setup/<token>", "/settings/theme", "/settings/zone", "/settings/password"}
+    for path in paths(app, "POST"):
+        if path not in free:
+            assert viewer.post(filled(path)).status_code == 403, path
+    for path in ("/", "/targets", "/targets/news", "/jobs", "/rate-keys/www.example.org", "/sites/example"):
+        page = viewer.get(path)
+        assert page.status_code == 200
+        assert not re.findall(r'formaction="', page.text), path
+    assert viewer.get("/targets/new").status_code == 403
+
+
+def test_operators_run_and_do_not_configure(app: Flask, database: Database, example: None) -> None:
+    operator = Browser(app, database, "operator")
+    assert operator.post("/targets/news/run").status_code == 303
+    assert operator.post("/rate-keys/www.example.org/pause").status_code == 303
+    assert operator.post("/sites/new", code="x").status_code == 403
+    assert operator.post("/targets/news/edit").status_code == 403
+
+
+def test_both_mistakes_of_a_login_get_the_same_answer(app: Flask, database: Database) -> None:
+    add_user(database, "ann", "admin")
+    nobody = Browser(app, database, None)
+    nobody.get("/login")
+    wrong = [
+        nobody.post("/login", name="ann", password="wrong wrong"),
+        nobody.post("/login", name="bob", password=PASSWORD),
+    ]
+    assert {answer.status_code for answer in wrong} == {422}
+    said = {re.findall(r'id="wrong">([^<]+)', answer.text)[0] for answer in wrong}
+    assert said == {"The name or the password is wrong."}
+
+
+def test_tries_are_limited(app: Flask, database: Database) -> None:
+    add_user(database, "ann", "admin")
+    nobody = Browser(app, database, None)
+    nobody.get("/login")
+    statuses = [nobody.post("/login", name="ann", password="wrong wrong").status_code for _ in range(11)]
+    assert statuses == [422] * 10 + [429]
+    refused = nobody.post("/login", name="ann", password=PASSWORD)
+    assert refused.status_code == 429
+    assert int(refused.headers["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "//evil.example/",
+        "https://evil.example/",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "evil.example",
+        "/\t/evil",
+    ],
+)
+def test_a_login_leads_to_no_other_host(app: Flask, database: Database, address: str) -> None:
+    add_user(database, "ann", "admin")
+    nobody = Browser(app, database, None)
+    nobody.get("/login")
+    answer = nobody.post("/login", name="ann", password=PASSWORD, next=address)
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/")
+    assert nobody.client.get("/login", query_string={"next": address}).headers["Location"] == "/"
+
+
+def test_a_login_leads_back(app: Flask, database: Database) -> None:
+    add_user(database, "ann", "admin")
+    nobody = Browser(app, database, None)
+    login = nobody.get("/jobs?status=failed").headers["Location"]
+    assert 'name="next" value="/jobs?status=failed"' in nobody.get(login).text
+
+
+def test_the_setup_link_works_once(app: Flask, database: Database) -> None:
+    token = database.run(lambda s: access.new_setup_link(s, clock.now(s)))
+    first = Browser(app, database, None)
+    for _ in range(2):  # looking does not use it up
+        assert first.get(f"/setup/{token}").status_code == 200
+    refused = first.post(f"/setup/{token}", name="ann", password="short", again="short")
+    assert refused.status_code == 422
+    assert "needed are 8" in wrong_fields(refused)["password"]
+    differing = first.post(f"/setup/{token}", name="ann", password=PASSWORD, again="other password")
+    assert wrong_fields(differing)["again"] == "The two passwords are not the same."
+    assert first.post(f"/setup/{token}", name="ann", password=PASSWORD, again=PASSWORD).status_code == 303
+    assert first.get("/").status_code == 200
+    second = Browser(app, database, None)
+    assert second.get(f"/setup/{token}").status_code == 410
+    assert second.get("/setup/made-up").status_code == 410
+
+
+def test_a_login_link_works_once(app: Flask, database: Database) -> None:
+    add_user(database, "ann", "admin")
+
+    def link(session: Session) -> str:
+        user = access.find_user(session, "ann")
+        assert user is not None
+        return access.new_login_link(session, user, clock.now(session))
+
+    token = database.run(link)
+    first, second = Browser(app, database, None), Browser(app, database, None)
+    assert first.get(f"/login/{token}").status_code == 303
+    assert first.get("/").status_code == 200
+    assert second.get(f"/login/{token}").status_code == 410
+    assert second.get("/").status_code == 303
+
+
+def test_a_session_ends_with_the_logout_the_password_and_the_user(app: Flask, database: Database) -> None:
+    browsers = [Browser(app, database, role) for role in ("admin", "operator", "viewer")]
+    assert all(browser.get("/").status_code == 200 for browser in browsers)
+    assert browsers[0].post("/logout").status_code == 303
+    database.run(
+        lambda s: access.set_password(s, "operator", "another password", by="test", now=clock.now(s))
+    )
+    database.run(lambda s: access.disable_user(s, "viewer", by="test", now=clock.now(s)))
+    assert [browser.get("/").status_code for browser in browsers] == [303, 303, 303]
+
+
+def test_every_web_process_takes_every_session(
+    settings: Settings, database: Database, browser: Browser
+) -> None:
+    other = create_app(settings, database).test_client()
+    cookie = browser.client.get_cookie("webqueue")
+    assert cookie is not None
+    assert cookie.http_only
+    assert cookie.same_site == "Lax"
+    other.set_cookie("webqueue", cookie.value)
+    assert other.get("/").status_code == 200
+    with database.reading() as session:
+        assert len(session.get_one(StoredSetting, "session_secret").value) == 64
+
+
+def test_cookies_are_secure_where_the_page_came_over_tls(app: Flask, database: Database) -> None:
+    add_user(database, "ann", "admin")
+    answers = [
+        app.test_client().get("/login", base_url=f"{scheme}://localhost") for scheme in ("http", "https")
+    ]
+    assert ["Secure" in answer.headers["Set-Cookie"] for answer in answers] == [False, True]
+
+
+def test_every_answer_has_the_headers(browser: Browser, app: Flask, example: None) -> None:
+    for path in ("/", "/jobs", "/nowhere", "/login", "/static/ui.css", "/healthz"):
+        headers = browser.get(path).headers
+        policy = headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'self';")
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "same-origin"
+    assert browser.get("/").headers["Cache-Control"] == "no-store"
+    assert "immutable" in browser.get("/static/ui.css").headers["Cache-Control"]
+
+
+def test_no_template_has_an_inline_script_or_style() -> None:
+    for template in (PACKAGE / "templates").glob("*.html"):
+        text = template.read_text(encoding="utf-8")
+        assert not re.search(r"\sstyle\s*=", text), template.name
+        assert not re.search(r"<style|<script(?![^>]*\ssrc=)", text), template.name
+        assert not re.search(r"\son[a-z]+\s*=|hx-on|javascript:|js:", text), template.name
+        assert not re.search(r"hx-trigger=\"[^\"]*\[", text), f"{template.name}: a filter needs eval"
+        assert "|safe" not in text, template.name
+        assert not re.search(r"https?://(?!www\.example\.org|host:port)", text), template.name
+
+
+def test_the_script_is_small_and_everything_of_others_is_named() -> None:
+    static = PACKAGE / "static"
+    assert (static / "app.js").stat().st_size < 8000
+    vendored = (static / "VENDOR.md").read_text(encoding="utf-8")
+    own = {"app.js", "ui.css", "tokens.css", "icon.svg", "VENDOR.md"}
+    for file in static.iterdir():
+        assert file.name in own or f"`{file.name}`" in vendored
+
+
+def test_only_the_hosts_of_the_settings_are_answered(settings: Settings, database: Database) -> None:
+    trusting = webqueue_settings.load(
+        instance_path=settings.instance_path,
+        database_url=settings.database_url,
+        trusted_hosts="crawl.example, other",
+    )
+    client = create_app(trusting, database).test_client()
+    assert client.get("/login", headers={"Host": "crawl.example"}).status_code == 200
+    for method in ("GET", "POST"):
+        refused = client.open("/login", method=method, headers={"Host": "evil.example"})
+        assert refused.status_code == 400
+        assert "evil" not in refused.text
+
+
+def test_crawled_texts_are_escaped(browser: Browser, database: Database) -> None:
+    fill(database)
+    with database.reading() as session:
+        failed = session.scalars(select(Job).where(Job.target_code == "hostile_target")).one()
+    for path in (
+        "/",
+        "/targets",
+        "/jobs",
+        f"/jobs/{failed.id}",
+        "/documents",
+        "/documents/1",
+        "/targets/hostile_target",
+    ):
+        page = browser.get(path).text
+        assert HOSTILE not in page, path
+        assert "&lt;img src=x" in page, path
+    log = browser.get(f"/jobs/{failed.id}/log.txt")
+    assert log.mimetype == "text/plain"
+    assert log.headers["Content-Disposition"].startswith("attachment")
+    assert HOSTILE in log.text
+
+
+def test_kept_pages_are_only_downloaded(browser: Browser, settings: Settings) -> None:
+    store = OriginalStore(settings.store)
+    page = store.put(b"<script>alert(document.cookie)</script>")
+    file = store.put(b"%PDF\x00")
+    answer = browser.get(f"/kept/{page}")
+    assert answer.data == b"<script>alert(document.cookie)</script>"
+    assert answer.mimetype == "application/octet-stream"
+    assert answer.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="page-{page[:12]}.txt"'
+    assert browser.get(f"/kept/{file}").headers["Content-Disposition"].endswith('.bin"')
+    for key in ("0" * 64, "..%2f..%2fwebqueue.sqlite3", "webqueue.sqlite3", page.upper()):
+        assert browser.get(f"/kept/{key}").status_code == 404, key
+
+
+def test_secrets_are_masked_and_survive_a_save(browser: Browser, database: Database) -> None:
+    secret = "Bearer s3cret"
+    database.run(
+        lambda s: add_site(
+            s, "example", "http://www.example.org/", http={"headers": {"Authorization": secret}}
+        )
+    )
+    page = browser.get("/sites/example")
+    assert "s3cret" not in page.text
+    fields = {
+        "name": "Example",
+        "base_url": "http://www.example.org/",
+        "timezone": "UTC",
+        "obey_robots": "on",
+        "http.verify_tls": "on",
+        "http.headers": "Authorization: ********\nAccept: text/html",
+    }
+    assert browser.post("/sites/example", **fields).status_code == 303
+    with database.reading() as session:
+        site = session.get_one(Site, "example")
+    assert site.http["headers"] == {"Authorization": secret, "Accept": "text/html"}
+    assert site.name == "Example"

@@ -1,0 +1,135 @@
+"""What pages show, and how they are kept up to date."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from flask import Flask
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from tests.helpers.admin import (
+    HOSTILE,
+    fill,
+    log_lines,
+    running_job,
+)
+from tests.helpers.browsing import Browser
+from webqueue import jobs
+from webqueue.database import Database
+from webqueue.models import Job
+
+
+def poll_of(browser: Browser, path: str) -> str:
+    found = re.search(r'id="poll" hidden hx-get="([^"]+)"', browser.get(path).text)
+    assert found is not None, path
+    return found.group(1).replace("&amp;", "&")
+
+
+LIVE_PAGES = (
+    "/",
+    "/targets",
+    "/targets/news",
+    "/jobs?status=queued",
+    "/rate-keys",
+    "/rate-keys/www.example.org",
+    "/schedule",
+    "/settings",
+)
+
+
+@pytest.mark.parametrize("path", LIVE_PAGES)
+def test_a_poll_is_204_until_something_changes(
+    browser: Browser, example: None, database: Database, path: str
+) -> None:
+    poll = poll_of(browser, path)
+    nothing = browser.get(poll)
+    assert (nothing.status_code, nothing.data) == (204, b"")
+    database.run(lambda s: jobs.submit(s, "news", by="ann"))
+    changed = browser.get(poll)
+    assert changed.status_code == 200
+    assert "<html" not in changed.text
+    assert changed.text.count("<hx-partial") >= 2
+    assert not re.findall(r"<(input|details|select|textarea|form)\b", changed.text), "polls change no control"
+    again = re.search(r'hx-get="([^"]+)"', changed.text)
+    assert again is not None
+    assert browser.get(again.group(1).replace("&amp;", "&")).status_code == 204
+
+
+def test_a_page_polls_often_while_something_runs(browser: Browser, example: None, database: Database) -> None:
+    assert 'data-seconds="10"' in browser.get("/").text
+    database.run(lambda s: running_job(s, "news"))
+    page = browser.get("/").text
+    assert 'data-seconds="2"' in page
+    assert "<title>(1 running) Overview - webqueue</title>" in page
+
+
+def test_the_filters_stay_in_the_poll(browser: Browser, example: None) -> None:
+    assert poll_of(browser, "/jobs?status=queued&source=manual").startswith(
+        "/jobs?status=queued&source=manual&live="
+    )
+
+
+def test_a_job_page_polls_only_new_log_lines(browser: Browser, database: Database) -> None:
+    fill(database)
+    with database.reading() as session:
+        job = session.scalars(select(Job).where(Job.status == "running")).one()
+    poll = poll_of(browser, f"/jobs/{job.id}")
+    assert browser.get(poll).status_code == 204
+    database.run(lambda s: log_lines(s, job, HOSTILE))
+    changed = browser.get(poll).text
+    assert len(re.findall(r'<li id="L', changed)) == 1
+    assert "&lt;img src=x" in changed
+    assert HOSTILE not in changed
+
+
+def test_lists_of_fifty_jobs_are_small(browser: Browser, example: None, database: Database) -> None:
+    def many(session: Session) -> None:
+        for page in range(1, 61):
+            jobs.submit(session, "news", by="ann", from_page=page)
+
+    database.run(many)
+    for path in ("/", "/jobs"):
+        assert len(browser.get(path).data) < 60_000, path
+    older = re.search(r'id="older" href="([^"]+)"', browser.get("/jobs").text)
+    assert older is not None
+    second = browser.get(older.group(1).replace("&amp;", "&")).text
+    assert len(re.findall(r'<tr id="job-', second)) == 10
+    assert 'id="newer"' in second
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/jobs?status=open",
+        "/jobs?cursor=x",
+        "/jobs?queued=1y",
+        "/rate-keys?state=hot",
+        "/targets?state=green",
+    ],
+)
+def test_an_address_that_makes_no_sense_says_why(browser: Browser, path: str) -> None:
+    answer = browser.get(path)
+    assert answer.status_code == 400
+    assert "is n" in answer.text
+
+
+def test_error_pages_name_the_request(browser: Browser) -> None:
+    answer = browser.get("/nowhere")
+    assert answer.status_code == 404
+    assert answer.headers["X-Request-Id"] in answer.text
+
+
+def test_a_fault_is_logged_and_told_without_details(
+    app: Flask, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*_: object) -> None:
+        raise RuntimeError("the secret of the fault")
+
+    app.testing = False
+    monkeypatch.setattr("webqueue.queries.counts", fault)
+    answer = browser.get("/")
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert answer.headers["X-Request-Id"] in answer.text

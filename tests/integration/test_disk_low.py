@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete, select
 
 from tests.acceptance.chaos.disks import small_disk
 from tests.helpers.api import ApiClient
 from tests.helpers.browsing import Browser
-from tests.helpers.pools import pool_of
+from tests.helpers.pools import QUICK, pool_of
 from tests.helpers.waiting import wait_until
 from tests.helpers.world import World
 from webqueue import disk, queries
@@ -21,8 +22,11 @@ from webqueue.app import create_app
 from webqueue.database import Database
 from webqueue.disk import MIB, Disk
 from webqueue.handlers.protocol import Context
+from webqueue.models import StoredSetting
 from webqueue.outcomes import Cancelled, Done, Outcome
 from webqueue.settings import Settings
+from webqueue.worker.disk_watch import DiskWatch
+from webqueue.worker.runs import Runs
 
 ROOM = 64 * MIB
 NEEDED_MB = 16
@@ -80,6 +84,27 @@ def pages(ctx: Context) -> Outcome:
     ctx.checkpoint(7)
     wait_until(ctx.should_stop, timeout=30)
     return Cancelled()
+
+
+def test_a_low_disk_is_told_again_when_the_note_of_it_was_forgotten(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low = [Disk(Path("/d"), 1, 1000, 100)]
+    watch = DiskWatch(database, settings, "w", Runs(), QUICK, look=lambda: low)
+
+    def notes() -> int:
+        with database.reading() as session:
+            return len(session.scalars(select(StoredSetting).where(StoredSetting.name == "disk_low:w")).all())
+
+    watch.watch()
+    assert notes() == 1
+    with database.transaction() as session:
+        session.execute(delete(StoredSetting))
+    watch.watch()
+    assert notes() == 0, "not at each look"
+    monkeypatch.setattr("webqueue.worker.disk_watch._NOTE_AGAIN_SEC", 0.0)
+    watch.watch()
+    assert notes() == 1
 
 
 def test_crawls_stop_before_the_database_does_and_go_on(mounted: tuple[Settings, Path]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from webqueue import disk, logs, processes
 from webqueue.database import Database
@@ -13,6 +15,9 @@ from webqueue.worker.runs import Runs, Stop
 from webqueue.worker.timing import Timing
 
 log = logs.get(__name__)
+
+# What is noted goes with the row of a worker that was silent for long, and the worker may come back.
+_NOTE_AGAIN_SEC: Final = 60.0
 
 
 class DiskWatch:
@@ -43,6 +48,7 @@ class DiskWatch:
         self._look = look or (lambda: disk.look(settings))
         self._low: Disk | None = None
         self._told: str | None = None
+        self._noted_at = float("-inf")
         self.loop = Loop("disk watch", self.watch, longest_backoff_sec=5.0)
 
     @property
@@ -51,7 +57,7 @@ class DiskWatch:
         return self._low is not None
 
     def watch(self) -> float:
-        """Look once; what the pages tell is written only when it changes."""
+        """Look once; what the pages tell is written when it changes, and once a minute while a disk is low."""
         before, self._low = self._low, self._found()
         if self._low is not None:
             for run in self._runs.all():
@@ -64,8 +70,10 @@ class DiskWatch:
                     )
         told = None if self._low is None else str(self._low.folder)
         if told != self._told:
-            self._tell(self._low)
-            self._told = told
+            self._log(self._low)
+        if told != self._told or (told and time.monotonic() - self._noted_at >= _NOTE_AGAIN_SEC):
+            self._note(self._low)
+            self._told, self._noted_at = told, time.monotonic()
         if before is not None and self._low is None:
             self._database.wakeup.announce()
         return self._pause
@@ -76,10 +84,12 @@ class DiskWatch:
             return next((one for one in disks if one.is_low), None)
         return next((one for one in disks if not one.has_room_again), None)
 
-    def _tell(self, low: Disk | None) -> None:
+    def _log(self, low: Disk | None) -> None:
         if low is None:
             log.warning("the disk has room again; crawls go on", worker=self._worker_id)
         else:
             log.error("the disk is low; crawls stop", worker=self._worker_id, disk=low.words())
+
+    def _note(self, low: Disk | None) -> None:
         words = None if low is None else low.words()
         self._database.run(lambda session: processes.note_low_disk(session, self._worker_id, words))

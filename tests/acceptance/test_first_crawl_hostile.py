@@ -35,7 +35,7 @@ TRAPS = (
     Trap("/loop", ("/loop", "in a circle")),
     Trap("/gzip-bomb", ("/gzip-bomb", "decompression bombs")),
     Trap("/gzip-broken", ("/gzip-broken", "cannot be unpacked")),
-    Trap("/empty-list", ("/empty-list", "'ul.list a'", "kept as")),
+    Trap("/empty-list", ("/empty-list", "'ul.list a'", "was kept")),
     Trap("/there-is-none", ("/there-is-none", "404")),
     Trap("/nonsense", ("/nonsense", "HTTP")),
 )

@@ -85,7 +85,7 @@ def counts(session: Session) -> Counts:
     )
 
 
-def failures(session: Session, *, limit: int = 20) -> tuple[FailureGroup, ...]:
+def failures(session: Session, *, limit: int = 12) -> tuple[FailureGroup, ...]:
     """The failures of the last 24 hours, grouped by target and error, the newest first."""
     now = clock.now(session)
     failed = session.execute(

@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -85,6 +86,28 @@ def add_crawl(
     arena.world.add_target(code, site=code, handler="crawl", params=PARAMS, interval_sec=interval_sec)
 
 
+def let_in_after(
+    site: BlockingSite, refuse: Callable[[Exchange], None], *, knocks: int
+) -> Callable[[Exchange], None]:
+    """What the site does with a request in a block, which is over once it can be seen.
+
+    Whoever knocks again earlier than he may is let in, and shows in the server's log.
+    """
+    numbers = itertools.count(1)
+
+    def refuse_until_seen(exchange: Exchange) -> None:
+        if next(numbers) % knocks == 0:
+            site.unblock()
+        refuse(exchange)
+
+    return refuse_until_seen
+
+
+def target_of(kind: str) -> str:
+    """The code of the target whose server blocks in this way."""
+    return "blocking_" + kind.replace(" ", "_")
+
+
 def wait_for_chain(arena: Arena, target: str, *, until: Callable[[list[Job]], bool]) -> list[Job]:
     def found() -> list[Job]:
         chain = [job for job in arena.world.jobs() if job.target_code == target]
@@ -110,16 +133,8 @@ def pauses_after(refused: list[Request], requests: list[Request]) -> list[float]
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_server_that_blocks_again_and_again(arena: Arena, kind: str) -> None:
     refuse, seen = KINDS[kind]
-    knocks = itertools.count(1)
-
-    def refuse_until_seen(exchange: Exchange) -> None:
-        # Once the block can be seen it is over: whoever knocks earlier than he may is let in, and shows in the log.
-        if next(knocks) % seen == 0:
-            site.unblock()
-        refuse(exchange)
-
-    news = NewsSite(pages=PAGES, per_page=PER_PAGE)
-    site = BlockingSite(news, after=SERVED, every=True, refuse=refuse_until_seen)
+    site = BlockingSite(NewsSite(pages=PAGES, per_page=PER_PAGE), after=SERVED, every=True)
+    site.refuse = let_in_after(site, refuse, knocks=seen)
     with Server(site) as server, Server(NewsSite(pages=100), host="127.0.0.2", delay_sec=0.02) as other:
         add_crawl(arena, "blocking", server)
         add_crawl(arena, "other", other)
@@ -156,34 +171,58 @@ def test_a_server_that_blocks_again_and_again(arena: Arena, kind: str) -> None:
 
 
 def test_a_kill_and_a_restart_in_the_middle_of_a_cooldown(arena: Arena) -> None:
+    """A server for each kind of block; all cool down when both workers are killed and new ones start."""
     cooldown_sec = 45
-    site = BlockingSite(NewsSite(pages=2, per_page=PER_PAGE), after=7, for_seconds=0.5)
-    with Server(site) as server:
-        add_crawl(arena, "blocking", server, cooldown_sec=cooldown_sec)
-        arena.start_worker()
-        arena.start_worker()
-        arena.world.submit("blocking")
-        wait_for_chain(arena, "blocking", until=lambda chain: len(chain) == 2)
-        until = arena.world.key(server.host).cooldown_until
+    with ExitStack() as stack:
+        servers: dict[str, Server] = {}
+        sites: dict[str, BlockingSite] = {}
+        for number, (kind, (refuse, seen)) in enumerate(KINDS.items(), start=2):
+            site = sites[kind] = BlockingSite(NewsSite(pages=PAGES, per_page=PER_PAGE), after=SERVED)
+            site.refuse = let_in_after(site, refuse, knocks=seen)
+            servers[kind] = stack.enter_context(Server(site, host=f"127.0.0.{number}"))
+            add_crawl(arena, target_of(kind), servers[kind], cooldown_sec=cooldown_sec)
+        other = stack.enter_context(Server(NewsSite(pages=200), host="127.0.0.100", delay_sec=0.05))
+        add_crawl(arena, "other", other)
+        for _ in range(2):
+            arena.start_worker(threads=5)
+        for target in ("other", *map(target_of, KINDS)):
+            arena.world.submit(target)
+        for kind in KINDS:
+            wait_for_chain(arena, target_of(kind), until=lambda chain: len(chain) == 2)
+        cooling_until = {
+            kind: arena.world.key(server.host).cooldown_until for kind, server in servers.items()
+        }
+
         for worker in arena.workers:
             worker.kill()
-        arena.start_worker()
-        arena.start_worker()
+        served_before = len(other.requests)
+        for _ in range(2):
+            arena.start_worker(threads=5)
         with arena.world.database.reading() as session:
+            now = clock.now(session)
+        for kind, until in cooling_until.items():
             assert until is not None
-            assert clock.now(session) < until, "too slow a machine: the restart came after the cooldown"
+            assert now < until, f"too slow a machine: the restart came after the cooldown ({kind})"
+        wait_until(lambda: len(other.requests) > served_before, timeout=PATIENCE_SEC, message="the other key")
         # Who asks for a run now waits for the end, too.
-        arena.world.submit("blocking", source="manual", force=True)
-        chain = wait_for_chain(arena, "blocking", until=is_over)
-        requests = server.requests
+        for kind in KINDS:
+            arena.world.submit(target_of(kind), source="manual", force=True)
+        chains = {kind: wait_for_chain(arena, target_of(kind), until=is_over) for kind in KINDS}
+        requests = {kind: server.requests for kind, server in servers.items()}
 
-    assert [(job.source, job.status) for job in chain] == [
-        ("api", "failed"),
-        ("retry", "done"),
-        ("manual", "done"),
-    ]
-    (pause,) = pauses_after(site.refused, requests)
-    assert pause >= cooldown_sec
+    for kind, chain in chains.items():
+        assert [(job.source, job.status) for job in chain] == [
+            ("api", "failed"),
+            ("retry", "done"),
+            ("manual", "done"),
+        ], kind
+        assert chain[1].from_page == (chain[0].last_completed_page or 0) + 1, kind
+        assert servers[kind].max_concurrent == 1, kind
+        (pause,) = pauses_after(sites[kind].refused, requests[kind])
+        assert pause >= cooldown_sec, f"{kind}: a request came before the cooldown was over"
+        with arena.world.database.reading() as session:
+            stored = session.scalars(select(Document).where(Document.target_code == target_of(kind))).all()
+        assert len({one.url for one in stored}) == len(stored) == PAGES * PER_PAGE, kind
 
 
 def test_thirteen_attempts_at_most_against_a_server_that_always_blocks(arena: Arena) -> None:

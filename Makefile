@@ -82,6 +82,10 @@ format: .venv/developing ## Format the code and repair what ruff can repair
 	@$(VENV_PYTHON) -m ruff format
 	@$(VENV_PYTHON) -m ruff check --fix
 
+.PHONY: messages
+messages: .venv/developing ## Collect the texts of the pages, and compile their translations
+	@$(VENV_PYTHON) scripts/messages
+
 .PHONY: clean
 clean: ## Remove the virtual environment and all caches (never the instance folder)
 	rm -rf .venv build dist webqueue.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

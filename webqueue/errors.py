@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from webqueue.sentences import Sentence, say
+
 
 class WebqueueError(Exception):
     """Anything that webqueue refuses or cannot do. Its text is meant for the person who asked."""
@@ -23,7 +25,8 @@ class NotFoundError(WebqueueError):
     """There is no such thing."""
 
     def __init__(self, what: str, name: str) -> None:
-        super().__init__(f"There is no {what} {name!r}.")
+        kind = what if isinstance(what, Sentence) else Sentence(what)
+        super().__init__(say("There is no %(what)s %(name)s.", what=kind, name=repr(name)))
         self.what = what
         self.name = name
 

@@ -14,13 +14,13 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import select, text
 
-from webqueue import migrations
+from webqueue import access, migrations
 from webqueue.database import Database
 from webqueue.migrations import MigrationError, copy_before, is_current, upgrade
 from webqueue.migrations.search_index import is_own
-from webqueue.models import Base
+from webqueue.models import Base, User
 
 FIRST = "0001"
 
@@ -78,6 +78,22 @@ def test_tables_of_a_newer_version_are_refused(empty: Database) -> None:
         connection.commit()
     with pytest.raises(MigrationError, match=r"newer webqueue \(revision 9999\)"):
         upgrade(empty)
+
+
+def test_users_of_before_read_the_language_of_their_browser(empty: Database) -> None:
+    upgrade_to(empty, "0006")
+    columns = "name, password_hash, role, session_key, theme, created_at"
+    row = "'ann', 'x', 'viewer', 'x', 'dark', '2026-01-01 00:00:00.000000'"
+    with empty.engine.connect() as connection:
+        connection.execute(text(f"INSERT INTO users ({columns}) VALUES ({row})"))
+        connection.commit()
+    assert upgrade(empty) is True
+    with empty.reading() as session:
+        ann = session.scalars(select(User)).one()
+        assert (ann.name, ann.theme, ann.language) == ("ann", "dark", None)
+    empty.run(lambda s: access.set_language(s, ann.id, "zh"))
+    with empty.reading() as session:
+        assert session.scalars(select(User.language)).one() == "zh"
 
 
 class TestTheCopyOfSQLite:

@@ -12,7 +12,7 @@ from webqueue.access.links import (
     use_setup_link,
 )
 from webqueue.access.login import TooManyTriesError, authenticate, change_own_password
-from webqueue.access.preferences import DEFAULT_ZONE, set_zone, zone_of
+from webqueue.access.preferences import DEFAULT_ZONE, LANGUAGES, set_language, set_zone, zone_of
 from webqueue.access.roles import Action, allows
 from webqueue.access.tokens import (
     Bearer,
@@ -37,6 +37,7 @@ from webqueue.models import Role
 
 __all__ = [
     "DEFAULT_ZONE",
+    "LANGUAGES",
     "Action",
     "Bearer",
     "LinkRefusedError",
@@ -59,6 +60,7 @@ __all__ = [
     "new_setup_link",
     "note_use",
     "revoke_token",
+    "set_language",
     "set_password",
     "set_role",
     "set_zone",

@@ -1,4 +1,4 @@
-"""What a user prefers, beyond the theme: the zone in which pages show absolute times."""
+"""What a user prefers, beyond the theme: the zone in which pages show absolute times, and their language."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from zoneinfo import available_timezones
 from sqlalchemy.orm import Session
 
 from webqueue.errors import InvalidInputError
-from webqueue.models import StoredSetting
+from webqueue.models import StoredSetting, User
+from webqueue.sentences import say
 
 DEFAULT_ZONE: Final = "UTC"
+LANGUAGES: Final = ("en", "zh")
 
 
 def zone_of(session: Session, user_id: int) -> str:
@@ -32,13 +34,30 @@ def set_zone(session: Session, user_id: int, zone: str, *, by: str, now: datetim
     """
     if zone not in _zones():
         raise InvalidInputError.of(
-            "zone", f"There is no zone {zone[:60]!r}; write one such as Asia/Shanghai."
+            "zone", say("There is no zone %(zone)s; write one such as Asia/Shanghai.", zone=repr(zone[:60]))
         )
     stored = session.get(StoredSetting, _name(user_id))
     if stored is None:
         session.add(StoredSetting(name=_name(user_id), value=zone, changed_at=now, changed_by=by))
     else:
         stored.value, stored.changed_at, stored.changed_by = zone, now, by
+
+
+def set_language(session: Session, user_id: int, language: str | None) -> None:
+    """Let pages speak this user's language.
+
+    Args:
+        language: one of LANGUAGES; None: whatever the browser says.
+
+    Raises:
+        InvalidInputError: pages do not speak it (`language`).
+    """
+    if language is not None and language not in LANGUAGES:
+        known = ", ".join(LANGUAGES)
+        raise InvalidInputError.of(
+            "language", say("%(value)s is none of %(known)s.", value=repr(language[:40]), known=known)
+        )
+    session.get_one(User, user_id).language = language
 
 
 def _name(user_id: int) -> str:

@@ -31,6 +31,8 @@ class User(Base):
     # Changing it ends every session of the user.
     session_key: Mapped[str] = mapped_column(String(32))
     theme: Mapped[str] = mapped_column(String(8), default="auto")
+    # None: as the browser says.
+    language: Mapped[str | None] = mapped_column(String(8))
     created_at: Mapped[datetime]
     disabled_at: Mapped[datetime | None]
     last_login_at: Mapped[datetime | None]

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session, undefer
 from webqueue.errors import NotFoundError
 from webqueue.models import DocumentVersion
 from webqueue.queries.documents import is_number
+from webqueue.sentences import say
 
 Op = Literal["same", "ins", "del", "gap"]
 
@@ -93,7 +94,7 @@ def version_diff(session: Session, document_id: int, older: int, newer: int) -> 
     """
     for wanted in (older, newer):
         if not is_number(wanted):
-            raise NotFoundError(f"version of document {document_id}", str(wanted))
+            raise NotFoundError(say("version of document %(number)s", number=document_id), str(wanted))
     statement = (
         select(DocumentVersion)
         .where(DocumentVersion.document_id == document_id, DocumentVersion.version.in_({older, newer}))
@@ -102,7 +103,7 @@ def version_diff(session: Session, document_id: int, older: int, newer: int) -> 
     found = {row.version: row for row in session.scalars(statement)}
     for wanted in (older, newer):
         if wanted not in found:
-            raise NotFoundError(f"version of document {document_id}", str(wanted))
+            raise NotFoundError(say("version of document %(number)s", number=document_id), str(wanted))
     before, after = found[older], found[newer]
     title = tuple(_by_words(before.title, after.title, _Notes())) if before.title != after.title else ()
     return _diff(older, newer, title, before.text, after.text)

@@ -14,6 +14,7 @@ from webqueue.models import Document, DocumentState, DocumentVersion
 from webqueue.queries import document_search
 from webqueue.queries.document_search import Search
 from webqueue.queries.paging import Page, newest_first
+from webqueue.sentences import say
 
 MAX_VERSIONS = 100
 _NUMBERS_END = 2**31  # of PostgreSQL's integer
@@ -151,7 +152,7 @@ def get_document(session: Session, document_id: int, *, version: int | None = No
     if document is None:
         raise NotFoundError("document", str(document_id))
     if version is not None and not is_number(version):
-        raise NotFoundError(f"version of document {document_id}", str(version))
+        raise NotFoundError(say("version of document %(number)s", number=document_id), str(version))
     versions = session.scalars(
         select(DocumentVersion)
         .where(DocumentVersion.document_id == document_id)
@@ -166,7 +167,7 @@ def get_document(session: Session, document_id: int, *, version: int | None = No
             .options(undefer(DocumentVersion.text))
         ).one_or_none()
         if old is None:
-            raise NotFoundError(f"version of document {document_id}", str(version))
+            raise NotFoundError(say("version of document %(number)s", number=document_id), str(version))
         title, text, shown = old.title, old.text, old.version
     row = _row(document)
     return DocumentDetail(

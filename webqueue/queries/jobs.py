@@ -317,5 +317,5 @@ def job_id_of(session: Session, seq: int) -> str:
     """The id of the job with this number, as pages show it (#8123). Raises NotFoundError."""
     job_id = session.scalar(select(Job.id).where(Job.seq == seq))
     if job_id is None:
-        raise NotFoundError("job", f"#{seq}")
+        raise NotFoundError("job", "#" + str(seq))
     return job_id

@@ -16,6 +16,7 @@ from webqueue.web import (
     job_bulk,
     jobs,
     kept_jobs,
+    languages,
     notifications,
     overview,
     people,
@@ -40,6 +41,7 @@ def register(app: Flask, *, guarded_elsewhere: Iterable[Blueprint] = ()) -> None
     """
     security.init_app(app, without_forms=guarded_elsewhere)
     auth.init_app(app, open_blueprints=frozenset(blueprint.name for blueprint in guarded_elsewhere))
+    languages.init_app(app)
     formats.init_app(app)
     errors.init_app(app)
     for module in (

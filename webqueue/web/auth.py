@@ -56,6 +56,7 @@ class SignedIn:
     name: str
     role: str
     theme: str
+    language: str | None
     session_key: str
     is_authenticated: bool = True
     is_active: bool = True
@@ -63,7 +64,7 @@ class SignedIn:
 
     @classmethod
     def of(cls, user: User) -> SignedIn:
-        return cls(user.id, user.name, user.role, user.theme, user.session_key)
+        return cls(user.id, user.name, user.role, user.theme, user.language, user.session_key)
 
     def get_id(self) -> str:
         """What the session keeps: it ends when the user's key changes."""

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from webqueue import queries
 from webqueue.db import reading
+from webqueue.web.languages import language
 
 BUSY_SECONDS = 2
 CALM_SECONDS = 10
@@ -27,7 +28,7 @@ BASE = "_base.html"
 
 def unchanged(version: str) -> Response | None:
     """The answer 204 when the page that polls shows this version already, else None."""
-    if request.args.get("live") != version:
+    if request.args.get("live") != _spoken(version):
         return None
     response = make_response("", 204)
     del response.headers["Content-Type"]
@@ -63,7 +64,7 @@ def page(
     context["machinery"] = status
     context["live"] = {
         "seconds": BUSY_SECONDS if busy else CALM_SECONDS,
-        "url": _poll_url({"live": version, **(carry or {})}),
+        "url": _poll_url({"live": _spoken(version), **(carry or {})}),
     }
     if not is_poll():
         return make_response(render_template(template, **context))
@@ -77,6 +78,11 @@ def _fragment(template: str, block: str, context: dict[str, Any]) -> Markup:
     own = block in current_app.jinja_env.get_template(template).blocks
     html = render_block(template if own else BASE, block, **context)
     return Markup(html)  # noqa: S704 - our own templates, which escape
+
+
+def _spoken(version: str) -> str:
+    """The version of what is shown, in the reader's language: who chooses another one sees another page."""
+    return f"{version}.{language()}"
 
 
 def _poll_url(more: Mapping[str, str]) -> str:

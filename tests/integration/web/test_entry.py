@@ -29,6 +29,7 @@ from webqueue.settings import Settings
 
 PACKAGE = Path(webqueue.__file__).parent
 OPEN = {"/login", "/login/<token>", "/setup/<token>", "/static/<path:filename>", "/healthz", "/readyz"}
+OWN_SETTINGS = ("/settings/theme", "/settings/language", "/settings/zone", "/settings/password")
 
 
 def wrong_fields(answer: TestResponse) -> dict[str, str]:
@@ -74,7 +75,7 @@ def test_every_form_needs_its_token(browser: Browser, app: Flask) -> None:
 
 def test_every_action_asks_for_the_role_that_it_needs(app: Flask, database: Database, example: None) -> None:
     viewer = Browser(app, database, "viewer")
-    free = {"/login", "/logout", "/setup/<token>", "/settings/theme", "/settings/zone", "/settings/password"}
+    free = {"/login", "/logout", "/setup/<token>", *OWN_SETTINGS}
     for path in paths(app, "POST"):
         if path not in free:
             assert viewer.post(filled(path)).status_code == 403, path

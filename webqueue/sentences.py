@@ -1,0 +1,53 @@
+"""English sentences that can be said in another language later.
+
+What is refused, and why a job waits, is told by layers that know no browser: the API, the commands and the logs get these
+texts as they are, in English. Pages say them again in the language of their reader (`webqueue.web.languages.told`), for
+which a text keeps what it was made of. `make messages` collects the first argument of `say`, and both of `say_some`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+
+class Sentence(str):
+    """An English text, and what it was made of.
+
+    Attributes:
+        message: with placeholders such as `%(job)s`; the id in the catalogs.
+        plural: the same for more than one, empty where the number does not matter.
+        number: that chooses between both.
+        values: of the placeholders; one may be a Sentence itself.
+    """
+
+    __slots__ = ("message", "number", "plural", "values")
+
+    message: str
+    plural: str
+    number: int
+    values: Mapping[str, object]
+
+    def __new__(
+        cls,
+        text: str,
+        message: str = "",
+        plural: str = "",
+        number: int = 1,
+        values: Mapping[str, object] | None = None,
+    ) -> Self:
+        made = super().__new__(cls, text)
+        made.message, made.plural, made.number = message or text, plural, number
+        made.values = values or {}
+        return made
+
+
+def say(message: str, **values: object) -> Sentence:
+    """`message` with `values` in place of its placeholders; without values it is taken as it is."""
+    return Sentence(message % values if values else message, message, values=values)
+
+
+def say_some(one: str, many: str, number: int, **values: object) -> Sentence:
+    """`one` or `many`, as `number` wants it; `%(count)s` is the number, with commas between thousands."""
+    values = {"count": f"{number:,}", **values}
+    return Sentence((one if number == 1 else many) % values, one, many, number, values)

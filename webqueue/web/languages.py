@@ -1,0 +1,127 @@
+"""In which language pages speak, and how they say things in it. Only this file knows Flask-Babel."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from flask import Blueprint, Flask, Response, flash, g, has_request_context, redirect, request
+from flask_babel import Babel, force_locale, get_locale
+from flask_babel import gettext as _translated
+from flask_babel import ngettext as _translated_plural
+from flask_login import current_user
+from werkzeug.wrappers import Response as AnyResponse
+
+from webqueue import access
+from webqueue.access import Action
+from webqueue.db import database
+from webqueue.sentences import Sentence
+from webqueue.web import answers
+from webqueue.web.auth import needs
+
+pages = Blueprint("languages", __name__)
+
+# Each by its own name, as whoever looks for it reads it.
+NAMES: Final = {"en": "English", "zh": "简体中文"}
+# What `<html lang>` says; it also chooses the shapes of signs that Chinese and Japanese write differently.
+TAGS: Final = {"en": "en", "zh": "zh-CN"}
+DEFAULT: Final = "en"
+
+
+def init_app(app: Flask) -> None:
+    """Let the pages of `app` speak the language of their reader."""
+    Babel(app, default_locale=DEFAULT, locale_selector=_chosen)
+    app.register_blueprint(pages)
+    # Whatever a template prints, a Sentence is said in the reader's language.
+    app.jinja_env.finalize = _printed
+    app.jinja_env.globals.update(told=told)
+    app.after_request(_add_headers)
+
+    @app.context_processor
+    def spoken() -> dict[str, Any]:
+        return {
+            "language": language(),
+            "language_tag": TAGS[language()],
+            "languages": NAMES,
+            "language_tags": TAGS,
+        }
+
+
+def language() -> str:
+    """The language of this request's pages: `en` or `zh`."""
+    locale = get_locale() if has_request_context() else None
+    return DEFAULT if locale is None else str(locale.language)
+
+
+def gettext(message: str, **values: object) -> str:
+    """`message` in the reader's language, with `values` in place of its placeholders."""
+    if not has_request_context():
+        return message % values if values else message
+    text: str = _translated(message, **values)
+    return text
+
+
+def ngettext(one: str, many: str, number: int, **values: object) -> str:
+    """`one` or `many` in the reader's language; `%(count)s` is the number, with commas between thousands."""
+    values = {"count": f"{number:,}", **values}
+    if not has_request_context():
+        return (one if number == 1 else many) % values
+    text: str = _translated_plural(one, many, number, **values)
+    return text
+
+
+def told(sentence: str) -> str:
+    """What a lower layer says, in the reader's language; other texts as they are."""
+    if not isinstance(sentence, Sentence):
+        return sentence
+    values = {
+        name: told(value) if isinstance(value, Sentence) else value for name, value in sentence.values.items()
+    }
+    if sentence.plural:
+        return ngettext(sentence.message, sentence.plural, sentence.number, **values)
+    return gettext(sentence.message, **values)
+
+
+def told_error(error: Exception) -> str:
+    """The text of an error, in the reader's language."""
+    return told(error.args[0]) if error.args and isinstance(error.args[0], Sentence) else str(error)
+
+
+@pages.post("/settings/language")
+@needs(Action.READ)
+def choose() -> AnyResponse:
+    """Choose a language, or nothing: then the browser chooses."""
+    chosen, user_id = request.form.get("language", "") or None, current_user.id
+    database().run(lambda s: access.set_language(s, user_id, chosen))
+    with force_locale(chosen or of_browser()):  # the user of this request is the one from before
+        message = gettext("The language is changed.")
+    flash(message, answers.GOOD)
+    return redirect(answers.came_from("/settings"), 303)
+
+
+def of_browser() -> str:
+    """The first of the browser's languages that pages speak. Any Chinese is served with the Chinese that there is."""
+    for tag, quality in request.accept_languages:
+        primary = tag.partition("-")[0].lower()
+        if quality > 0 and primary in NAMES:
+            return primary
+    return DEFAULT
+
+
+def _chosen() -> str:
+    if current_user and current_user.is_authenticated and current_user.language in NAMES:
+        chosen: str = current_user.language
+        return chosen
+    return of_browser()
+
+
+def _printed(value: Any) -> Any:
+    return told(value) if isinstance(value, Sentence) else value
+
+
+def _add_headers(response: Response) -> Response:
+    """A cache must not serve somebody the page of another language."""
+    if response.mimetype == "text/html" or response.status_code == 204:
+        response.vary.add("Accept-Language")
+    if response.mimetype == "text/html" and g.get("_flask_babel") is not None:
+        response.content_language.add(TAGS[language()])
+    return response

@@ -46,8 +46,10 @@ def configure(*, json: bool = False, level: str = "INFO") -> None:
     root.handlers = [handler]
     root.setLevel(level)
     # APScheduler tells of every round at INFO; httpx2 of every request, which the evidence files have already.
-    for noisy in ("apscheduler", "httpx2", "httpcore2", "trafilatura", "waitress.queue", "alembic"):
+    for noisy in ("apscheduler", "httpx2", "httpcore2", "waitress.queue", "alembic"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    # It warns of each page without text; such pages are counted, and become the job's attention.
+    logging.getLogger("trafilatura").setLevel(logging.ERROR)
 
 
 def get(name: str) -> structlog.stdlib.BoundLogger:

@@ -17,7 +17,7 @@ from webqueue.api.routes import Parameter, Route
 _IN_PATH: Final = re.compile(r"<([a-z]+)>")
 _PROBLEM: Final = "application/problem+json"
 _DESCRIPTION: Final = (
-    "Viewers read; operators run, cancel, retry, move to front, pause and lift; administrators change the rest. Errors "
+    "Viewers read; operators run, cancel, retry, move to front, pause and lift; admins change the rest. Errors "
     "are problem details (RFC 9457)."
 )
 # What may be said of any request.

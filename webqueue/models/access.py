@@ -14,7 +14,7 @@ from webqueue.models.base import Base
 
 
 class Role(StrEnum):
-    """Viewers read; operators run, cancel, retry, pause and lift; administrators change the rest."""
+    """Viewers read; operators run, cancel, retry, pause and lift; admins change the rest."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"

@@ -182,7 +182,7 @@ def error_words(error: str | None) -> str:
     lines = (error or "").strip().splitlines()
     first = lines[0] if lines else ""
     if first.startswith("cooldown_abort; auto_retry_job="):
-        return "Blocked by the server; it is repeated by itself after the cooldown."
+        return "Blocked by the server. It is repeated by itself when the cooldown is over."
     if first == "cooldown_abort; auto_retry_max_reached":
         return "Blocked by the server, and every automatic retry was used up."
     return first

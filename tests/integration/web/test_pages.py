@@ -16,9 +16,11 @@ from tests.helpers.admin import (
     running_job,
 )
 from tests.helpers.browsing import Browser
-from webqueue import jobs
+from tests.helpers.world import Clock, World
+from webqueue import clock, jobs
 from webqueue.database import Database
 from webqueue.models import Job
+from webqueue.outcomes import Blocked, Done
 
 
 def poll_of(browser: Browser, path: str) -> str:
@@ -133,3 +135,21 @@ def test_a_fault_is_logged_and_told_without_details(
     assert answer.status_code == 500
     assert "secret" not in answer.text
     assert answer.headers["X-Request-Id"] in answer.text
+
+
+def test_a_job_page_tells_what_became_of_a_block(browser: Browser, example: None, database: Database) -> None:
+    world = World(database)
+    with clock.replaced(moment := Clock()):
+        world.submit("news")
+        world.finish(blocked := world.claim_one(), Blocked("HTTP 429", retry_after=10))
+        path = f"/jobs/{blocked.job.id}"
+        assert "What happens next: it is repeated by itself as" in browser.get(path).text
+        moment.advance(3600)
+        again = world.claim_one()
+        assert "by the job that runs" in browser.get("/rate-keys/www.example.org").text
+        world.finish(again, Done())
+        shown = browser.get(path).text
+    assert "What happens next" not in shown
+    happened = shown.partition("What happened next: ")[2].partition("</p>")[0]
+    assert f'href="/jobs/{again.job.id}"' in happened
+    assert "Done" in happened

@@ -53,7 +53,7 @@ class HttpParameters(Parameters):
     headers: Headers = Field(
         default_factory=dict,
         title="Headers",
-        description='Sent besides those of the site, as JSON: {"Accept": "application/json"}. Secrets are masked.',
+        description='Sent besides those of the site, such as {"Accept": "application/json"}. Secrets are masked.',
     )
     body: str = Field(
         "",
@@ -65,7 +65,7 @@ class HttpParameters(Parameters):
         (),
         max_length=50,
         title="Expected statuses",
-        description="HTTP statuses that count as done, one a line; empty: 200 to 299. 429 and other blocks never do.",
+        description="HTTP statuses that count as done; empty: 200 to 299. 429 and other blocks never do.",
     )
     keep: Literal["nothing", "result", "document"] = Field(
         "nothing",

@@ -61,12 +61,12 @@ class CommandParameters(Parameters):
         min_length=1,
         max_length=500,
         title="Command",
-        description="The program and its arguments, one a line. No shell reads them: no quotes, no * and no |.",
+        description="The program and its arguments. No shell reads them: no quotes, no * and no |.",
     )
     env: dict[Variable, Value] = Field(
         default_factory=dict,
         title="Environment",
-        description='Variables that the program gets besides those of webqueue, as JSON: {"API_TOKEN": "…"}. '
+        description='Variables that the program gets besides those of webqueue, such as {"API_TOKEN": "…"}. '
         "Keep secrets here, not in the command.",
     )
     cwd: Annotated[Folder | None, BeforeValidator(_nothing_for_blank)] = Field(

@@ -266,3 +266,20 @@ def check_atom(body: bytes) -> None:
         assert entry.findtext(f"{ATOM}title")
     for element in (*feed.iter(f"{ATOM}updated"), *feed.iter(f"{ATOM}published")):
         assert datetime.fromisoformat(str(element.text)).tzinfo is not None
+
+
+def test_a_long_text_is_shown_in_part_and_downloaded_whole(browser: Browser, database: Database) -> None:
+    whole = "A line of a very long text.\n" * 20_000
+    number = put(database, "long", "A book", whole)
+    page = browser.get(f"/documents/{number}")
+    assert len(page.data) < 250_000
+    assert "the first 200,000 of 560,000 characters" in page.text
+    link = re.search(r'href="(/documents/[^"]*text\.txt[^"]*)"', page.text)
+    assert link is not None
+    download = browser.get(link.group(1).replace("&amp;", "&"))
+    assert download.text == whole
+    assert (
+        download.headers["Content-Disposition"] == f'attachment; filename="document-{number}-version-1.txt"'
+    )
+    assert download.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert "text.txt" not in browser.get(f"/documents/{put(database, 'short', 'A note', 'Short.')}").text

@@ -19,6 +19,8 @@ pages = Blueprint("documents", __name__)
 FILTERS: Final = ("q", "target", "job", "state")
 PAGE_LENGTH: Final = 50
 _LONGEST_FILTER: Final = 200
+# Characters; a browser gets slow with much more, and nobody reads a book on this page.
+_SHOWN_TEXT: Final = 200_000
 
 
 @pages.get("/documents")
@@ -63,8 +65,18 @@ def show(number: int) -> str:
         "document.html",
         section="documents",
         document=document,
+        shown_text=_SHOWN_TEXT,
         diff=_diff(session, document),
     )
+
+
+@pages.get("/documents/<int:number>/text.txt")
+def text(number: int) -> Response:
+    """The whole text of one version, to download."""
+    document = queries.get_document(reading(), number, version=request.args.get("version", type=int))
+    name = f"document-{document.id}-version-{document.shown_version}.txt"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(document.text, content_type="text/plain; charset=utf-8", headers=headers)
 
 
 def _chosen() -> dict[str, Any]:

@@ -58,11 +58,27 @@ def steps(
 
 
 def with_a_process(ctx: Context, **kwargs: Any) -> Outcome:
-    """`steps`, beside a process that it has started and that listens to nothing."""
+    """`steps`, beside a process that it has started and that listens to nothing.
+
+    The witness is told which processes of an earlier run of the job are still there.
+    """
+    for line in map(json.loads, Path(os.environ[WITNESS_VARIABLE]).read_text(encoding="ascii").splitlines()):
+        if line.get("job") == ctx.job.id:
+            for pid in {line["pid"], line["page"]} if line["what"] == "beside" else {line["pid"]}:
+                if lives(pid):
+                    note("still there", job=ctx.job.id, key=ctx.job.rate_key, page=pid)
     script = "trap '' TERM INT HUP; while :; do sleep 0.05; done"
     beside = subprocess.Popen(["sh", "-c", script])
     note("beside", job=ctx.job.id, key=ctx.job.rate_key, page=beside.pid)
     return steps(ctx, **kwargs)
+
+
+def lives(pid: int) -> bool:
+    """Whether the process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _stops(ctx: Context, *, stubborn: bool) -> bool:

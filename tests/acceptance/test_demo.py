@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,11 +172,9 @@ def test_the_demo_shows_what_it_promises_and_is_kept_until_fresh(tmp_path: Path)
         Installation(tmp_path / "instance" / "demo") as inside,
     ):
         first = installed.serve(role="demo")
-        began = time.monotonic()
         demo = Demo(inside, log_in(first))
         assert Browser(first.url).get(login_link(first))[0] == 410, "the link works once"
         wait_until(demo.look, timeout=SEEN_WITHIN_SEC, every=0.2, message=f"all sights; seen {demo.seen}")
-        assert time.monotonic() - began < SEEN_WITHIN_SEC
         (registry, *_) = demo.jobs(target="registry_notices")
         assert registry.status == "failed", "a list without a link is not green"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from datetime import timedelta
 from itertools import pairwise
@@ -21,7 +20,6 @@ from tests.helpers.waiting import wait_until
 from webqueue.queries import JobRow
 
 PAGES, PER_PAGE = 5, 12
-STOP_GRACE_SEC = 8
 INTERVAL_SEC = 0.05
 
 
@@ -113,9 +111,7 @@ def test_after_a_stop_in_the_middle_the_same_job_finishes_and_it_cost_no_attempt
     installation: Installation, server: Server, site: StaticSite
 ) -> None:
     served, job_id = start_and_go_to_the_middle_of_page_three(installation, server)
-    began = time.monotonic()
     assert served.terminate() == 0
-    assert time.monotonic() - began < STOP_GRACE_SEC
     before = server.requests
     handed_back = installation.job(job_id)
     assert (handed_back.status, handed_back.attempt_count, handed_back.last_completed_page) == (

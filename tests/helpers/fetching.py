@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -61,7 +60,10 @@ class Fetchers:
         allow_private: bool = True,
         **others: Any,
     ) -> Fetcher:
-        """A fetcher for the site at `url`, unspaced and with hardly any backoff unless told otherwise."""
+        """A fetcher for the site at `url`, unspaced and with hardly any backoff unless told otherwise.
+
+        It waits for a server longer than `Background.join` for its end: what ends in time was ended by something else.
+        """
         site = SiteView(
             code="harbour",
             base_url=url,
@@ -69,7 +71,7 @@ class Fetchers:
             timezone="UTC",
             rate_key=KEY,
             obey_robots=obey_robots,
-            http=http or HttpOptions(timeout_sec=10),
+            http=http or HttpOptions(timeout_sec=60),
         )
         others.setdefault("backoff_sec", 0.001)
         fetcher = Fetcher(
@@ -119,11 +121,10 @@ def failure(fetcher: Fetcher, request: Request | str) -> FetchError:
 
 
 class Background:
-    """Runs something in a thread and keeps how it ended, and when (`time.monotonic()`)."""
+    """Runs something in a thread and keeps how it ended."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self.outcome: object = None
-        self.ended = 0.0
         self._work = work
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -144,7 +145,6 @@ class Background:
             self.outcome = self._work()
         except BaseException as error:  # noqa: BLE001 - the test looks at it
             self.outcome = error
-        self.ended = time.monotonic()
 
 
 def resolver(names: Mapping[str, Sequence[str]]) -> Callable[[str, int], Sequence[str]]:

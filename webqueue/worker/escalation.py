@@ -40,7 +40,8 @@ def escalation_of(run: Run, *, grace_sec: float) -> Escalation:
     """What the run's process has to expect.
 
     A cancel waits for the clean-up as long as it takes: the handler may be in the middle of something, and an operator who
-    cannot wait has Force stop. Everything else is hard (DESIGN section 6).
+    cannot wait has Force stop. So does a low disk, where ending by force makes no room. Everything else is hard (DESIGN
+    section 6).
 
     Args:
         grace_sec: how long a handler gets to see that it should stop (`WEBQUEUE_STOP_GRACE_SEC`).

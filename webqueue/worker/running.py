@@ -118,7 +118,8 @@ class Runner:
                 return self._isolation.run(run, context)
             return raised.checked(handler.run(context), handler.kind)
         except LeaseLostError:
-            if run.stop is not Stop.LEASE_ENDED:
+            # Past its deadline it may still be nobody else's: its end is tried, and the database refuses it or not.
+            if run.stop is not Stop.LEASE_ENDED and not run.lease_ended:
                 run.request_stop(Stop.LEASE_LOST)
             return None
         except (

@@ -38,6 +38,7 @@ class Run:
         self.time_limit_at = clock.boot_seconds() + self.max_runtime_sec
         self.closes_at = None if claimed.open_for_sec is None else clock.boot_seconds() + claimed.open_for_sec
         self.lease_deadline = lease_deadline
+        self.lease_ended = False  # the handler has met the deadline, whatever had stopped it before
         self.told = False  # the handler has seen that it should stop
         self.aborted = False  # its request in flight was cut off
         self.closing = False  # the handler has ended, its end is being written
@@ -70,7 +71,8 @@ class Run:
 
     def should_stop(self) -> bool:
         """What the handler is told. Looks at the clock too: a thread that was suspended must not go on (P1)."""
-        if self._stop is None and clock.boot_seconds() > self.lease_deadline:
+        if clock.boot_seconds() > self.lease_deadline:
+            self.lease_ended = True
             self.request_stop(Stop.LEASE_ENDED)
         if self._stop is not None:
             self.told = True
@@ -82,8 +84,7 @@ class Run:
         Raises:
             LeaseLostError: it is past, or the lease is known to be lost.
         """
-        past = clock.boot_seconds() > self.lease_deadline  # whatever else has stopped it before
-        if self.should_stop() and (past or self._stop in {Stop.LEASE_ENDED, Stop.LEASE_LOST}):
+        if self.should_stop() and (self.lease_ended or self._stop in {Stop.LEASE_ENDED, Stop.LEASE_LOST}):
             raise LeaseLostError(self.lease.job_id)
 
     def use(self, *, abort: Callable[[], None], flush: Callable[[], None]) -> None:

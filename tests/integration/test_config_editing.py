@@ -139,6 +139,42 @@ def test_secrets_in_parameters_are_masked_too(database: Database) -> None:
     assert row(database).params == params
 
 
+@pytest.mark.parametrize(
+    ("kwargs", "shown"),
+    [
+        ({"headers": {"auth": {"token": "s3"}, "n": 1}}, {"headers": {"auth": {"token": MASK}, "n": 1}}),
+        ({"headers": {"Referer": "http://me:pw@h/"}}, {"headers": {"Referer": f"http://me:{MASK}@h/"}}),
+        ({"env": {"hosts": [{"password": "s3"}]}}, {"env": {"hosts": [{"password": MASK}]}}),
+        ({"tokens": ["s3", "s4"]}, {"tokens": [MASK, MASK]}),
+        ({"urls": ["http://me:pw@h/", "/x"]}, {"urls": [f"http://me:{MASK}@h/", "/x"]}),
+    ],
+)
+def test_no_secret_is_too_deep_to_be_masked(
+    database: Database, kwargs: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    put_site(database)
+    put_target(database, {**TARGET, "params": {"function": "os.path:join", "kwargs": kwargs}})
+    data = config.masked(config.target_data(row(database)))
+    assert data["params"]["kwargs"] == shown
+    assert put_target(database, data).what is What.UNCHANGED
+
+
+def test_an_item_of_a_list_has_its_secret_wherever_it_stands(database: Database) -> None:
+    put_site(database)
+    ann, bob = {"user": "ann", "password": "a"}, {"user": "bob", "password": "b"}
+    params = {"function": "os.path:join", "kwargs": {"accounts": [ann, bob]}}
+    put_target(database, {**TARGET, "params": params})
+    data = config.masked(config.target_data(row(database)))
+    new = {"user": "cid", "password": "c"}
+    data["params"]["kwargs"]["accounts"] = [new, *data["params"]["kwargs"]["accounts"][::-1]]
+    put_target(database, data)
+    assert row(database).params["kwargs"]["accounts"] == [new, bob, ann]
+    data["params"]["kwargs"]["accounts"] = [{"user": "dan", "password": MASK}]
+    with pytest.raises(InvalidInputError, match="masked") as caught:
+        put_target(database, data)
+    assert [problem.field for problem in caught.value.problems] == ["params.kwargs.accounts[0].password"]
+
+
 def test_delete_removes_a_site_with_its_targets(database: Database) -> None:
     put_site(database)
     put_target(database)

@@ -176,15 +176,22 @@ def front(name: str) -> AnyResponse:
     )
 
 
-def acted(fallback: str, verb: Callable[[], Any], words: Callable[[Any], str]) -> AnyResponse:
-    """Do a verb, and answer what came of it."""
+def acted(
+    fallback: str, verb: Callable[[], Any], words: Callable[[Any], str], *, leave: bool = False
+) -> AnyResponse:
+    """Do a verb, and answer what came of it.
+
+    Args:
+        fallback: the page to show where the request does not say which it came from.
+        leave: show `fallback` whatever page it came from, because that one is gone with what was deleted.
+    """
     try:
         told = verb()
     except ConflictError as error:
         read_anew()
         return answers.refused(str(error), fallback)
     read_anew()
-    return answers.done(words(told), fallback)
+    return answers.go(fallback, words(told)) if leave else answers.done(words(told), fallback)
 
 
 def worker_life() -> Callable[[str], jobs.Life]:

@@ -96,6 +96,7 @@ def delete(code: str) -> AnyResponse:
         url_for("sites.index"),
         lambda: database().run(lambda s: config.delete_site(s, code, by=by, now=clock.now(s))),
         lambda _: f"The site {code} is deleted.",
+        leave=True,
     )
 
 

@@ -138,6 +138,7 @@ def delete(code: str) -> AnyResponse:
         url_for("targets.index"),
         lambda: database().run(lambda s: config.delete_target(s, code, by=by, now=clock.now(s))),
         lambda _: f"The target {code} is deleted.",
+        leave=True,
     )
 
 

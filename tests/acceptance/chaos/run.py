@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import func, select
@@ -148,17 +149,17 @@ class _Chaos:
         return min(1.0, max(by_jobs, by_time))
 
     def _wait_for_the_end(self) -> None:
+        """Until every job has ended, however slowly; it is a problem when none ends for long."""
         database = self._open()
-
-        def open_jobs() -> int:
-            with database.reading() as session:
-                return session.scalar(select(func.count(Job.seq)).where(Job.finished_at.is_(None))) or 0
-
-        try:
-            _settle_schedules(database)
-            wait_until(lambda: open_jobs() == 0, timeout=LONGEST_END_SEC)
-        except AssertionError:
-            self._problems.append(f"{open_jobs()} jobs did not end in {LONGEST_END_SEC:g} s")
+        _settle_schedules(database)
+        left = _open_jobs(database)
+        while left:
+            try:
+                wait_until(partial(_fewer_open_jobs, database, left), timeout=LONGEST_END_SEC, every=0.5)
+            except AssertionError:
+                self._problems.append(f"of {left} open jobs none ended in {LONGEST_END_SEC:g} s")
+                return
+            left = _open_jobs(database)
 
     def _judge(self, seconds: float, fleet: Fleet) -> Verdict:
         since_boot = _boot_minus_wall()
@@ -249,6 +250,15 @@ def _start_schedules(database: Database) -> None:
         now = clock.now(session)
         for target in session.scalars(select(Target).where(Target.schedule.is_not(None))):
             restart_ticks(target, session.get_one(Site, target.site_code), now)
+
+
+def _open_jobs(database: Database) -> int:
+    with database.reading() as session:
+        return session.scalar(select(func.count(Job.seq)).where(Job.finished_at.is_(None))) or 0
+
+
+def _fewer_open_jobs(database: Database, than: int) -> bool:
+    return _open_jobs(database) < than
 
 
 def _settle_schedules(database: Database) -> None:

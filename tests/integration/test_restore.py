@@ -229,6 +229,23 @@ def test_older_tables_over_newer_ones_and_into_nothing_by_a_role_that_owns_no_ex
         database.close()
 
 
+@pytest.mark.postgresql
+def test_who_is_connected_as_another_role_is_seen_too(
+    database_of_a_role: Callable[[], str], postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    loaded = webqueue_settings.load(instance_path=tmp_path / "one", database_url=database_of_a_role())
+    database = Database(loaded.url, instance_path=tmp_path / "one")
+    migrations.upgrade(database)
+    archive = backup.back_up(database, loaded, tmp_path / "one.tar.gz").path
+    with (
+        postgres_server.connect(str(database.url.database)),
+        pytest.raises(BackupError, match="connections: 1"),
+    ):
+        restore(database, loaded, archive)
+    restore(database, loaded, archive)
+    database.close()
+
+
 @ONLY_POSTGRESQL
 def test_a_crash_behind_the_loading_leaves_everything_paused(
     archive: Path, database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch

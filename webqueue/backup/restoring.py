@@ -128,8 +128,10 @@ def _check_alone(database: Database) -> None:
     with database.reading() as session:
         others = session.scalar(
             text(
+                # Of other roles the kind is hidden from who is no superuser; the server's own workers have no role.
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-                " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+                " AND coalesce(backend_type, 'client backend') = 'client backend' AND usesysid IS NOT NULL"
+                " AND pid <> pg_backend_pid()"
                 " AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
                 " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
                 " AND classid = 0 AND objid = :lock AND objsubid = 1)"
@@ -138,7 +140,7 @@ def _check_alone(database: Database) -> None:
         )
     if others:
         raise BackupError(
-            f"{others} others are connected to this database. Stop webqueue on every machine first."
+            f"Others are connected to this database (connections: {others}). Stop webqueue on every machine first."
         )
 
 

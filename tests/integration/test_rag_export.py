@@ -19,13 +19,13 @@ from tests.helpers.waiting import wait_until
 from tests.helpers.world import World
 from webqueue import clock, documents, settings
 from webqueue.database import Database
-from webqueue.deliveries import switches
+from webqueue.deliveries import rag_export, switches
 from webqueue.deliveries.files import covered_until, replace_documents
 from webqueue.deliveries.loop import DeliveryLoop, deliverers
 from webqueue.documents import DocumentDraft
 from webqueue.errors import NotFoundError
 from webqueue.handlers.protocol import Context
-from webqueue.models import AuditEntry, Delivery, DeliveryStatus, Job
+from webqueue.models import AuditEntry, Delivery, DeliveryStatus, Document, Job
 from webqueue.outcomes import Cancelled, Done, Ending, Failed, Outcome
 from webqueue.settings import Settings
 
@@ -204,6 +204,29 @@ def test_a_failure_is_told_with_what_came_through(world: World, index: Index, en
     assert len(index.posts) == 2, "it is not due yet"
 
 
+def test_each_mark_has_the_place_of_the_document_that_it_counts(
+    world: World, index: Index, endpoint: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a crash behind it counts that document twice."""
+    monkeypatch.setattr(rag_export, "_BETWEEN_MARKS_SEC", 0.0)
+    index.refused = {"Report 1"}
+    marks: list[tuple[int, int, list[int]]] = []
+
+    def look(_number: int) -> None:
+        with world.database.reading() as session:
+            told = session.scalars(select(Delivery.payload)).one().get("progress", {})
+            before = session.scalars(select(Document.id).order_by(Document.id)).all()
+        place = sum(one <= told.get("cursor", 0) for one in before)
+        marks.append((place, told.get("exported", 0), [before.index(one) for one in told.get("refused", [])]))
+
+    index.before_answer = look
+    job = run_job(world, "Zero.", "One.", "Two.", "Three.")
+    with delivering(world, endpoint):
+        wait_for_export(world, job, "partial_failed")
+        wait_until(lambda: len(marks) == 6, message="the document to be refused for the last time")
+    assert marks == [(0, 0, []), (1, 1, []), (2, 1, [1]), (3, 2, [1]), (4, 3, [1]), (4, 3, [1])]
+
+
 def test_documents_that_are_refused_are_left_out_after_three_tries(
     world: World, index: Index, endpoint: Settings
 ) -> None:
@@ -351,6 +374,23 @@ def test_what_was_dropped_while_it_was_off_goes_out_when_it_is_on_again(
         wait_for_export(world, never, "failed")
         switch(world, None, on=True)
         assert wait_for_export(world, run_job(world, target="other"))["exported"] == 1
+
+
+def test_a_file_that_somebody_else_has_put_there_is_made_whole(world: World, settings: Settings) -> None:
+    """As a restored backup does, or an editor."""
+
+    def export(*texts: str) -> list[str]:
+        job = run_job(world, *texts)
+        DeliveryLoop(world.database, deliverers(settings)).deliver_due()
+        wait_for_export(world, job)
+        return [line["text"] for line in lines_of(path)]
+
+    path = world.database.instance_path / "exports" / "news.jsonl"
+    assert export("One.") == ["One."]
+    first = path.read_bytes()
+    assert export("One.", "Two.") == ["One.", "Two."]
+    path.write_bytes(first)
+    assert export("One.", "Two.", "Three.") == ["One.", "Two.", "Three."]
 
 
 def test_the_file_of_each_machine_that_delivers_is_whole(

@@ -31,7 +31,9 @@ def path_of(instance: Path, target_code: str) -> Path:
 def covered_until(path: Path) -> datetime | None:
     """Until when the file has every change, from the beginning on; None when that is not known."""
     try:
-        return datetime.fromisoformat(_note_of(path).read_text(encoding="ascii")) if path.exists() else None
+        until, *marks = _note_of(path).read_text(encoding="ascii").split()
+        # Somebody else may have put another file there, as a restored backup does: the note is not of that.
+        return datetime.fromisoformat(until) if marks == _marks_of(path) else None
     except (FileNotFoundError, ValueError):
         return None
 
@@ -45,7 +47,7 @@ def note_covered(path: Path, until: datetime) -> None:
     """
     if path.exists():
         with _alone(path):
-            _note(path, until)
+            _note(path, _later(until, covered_until(path)))
 
 
 def replace_documents(path: Path, keys: AbstractSet[str], lines: Iterable[bytes], *, until: datetime) -> int:
@@ -70,6 +72,7 @@ def replace_documents(path: Path, keys: AbstractSet[str], lines: Iterable[bytes]
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with _alone(path):
+        before = covered_until(path)
         part = path.with_name(f".{path.name}.part")
         written = 0
         with part.open("wb") as file:
@@ -82,7 +85,7 @@ def replace_documents(path: Path, keys: AbstractSet[str], lines: Iterable[bytes]
         part.replace(path)
         _sync_folder(path.parent)
         # After the file: a crash in between makes the next delivery put in again what is there.
-        _note(path, until)
+        _note(path, _later(until, before))
         return written
 
 
@@ -90,12 +93,22 @@ def _note_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.until")
 
 
+def _marks_of(path: Path) -> list[str]:
+    """By what a file is told from another one in its place."""
+    found = path.stat()
+    return [str(found.st_size), str(found.st_mtime_ns)]
+
+
+def _later(until: datetime, before: datetime | None) -> datetime:
+    """What was delivered late takes nothing away."""
+    return until if before is None else max(until, before)
+
+
 def _note(path: Path, until: datetime) -> None:
     """The note is beside the file, since every line in it is a chunk to its readers."""
-    before = covered_until(path)
     part = path.with_name(f".{path.name}.until.part")
     with part.open("w", encoding="ascii") as file:
-        file.write(max(until, before or until).isoformat())
+        file.write(" ".join([until.isoformat(), *_marks_of(path)]))
         file.flush()
         os.fsync(file.fileno())
     part.replace(_note_of(path))

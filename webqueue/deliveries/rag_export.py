@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 
@@ -169,8 +169,7 @@ class _Export:
                 for document in self._refused_before():
                     self._post(endpoint, document, splitter)
                 for document in self._documents(after=self._progress.cursor):
-                    self._post(endpoint, document, splitter)
-                    self._progress = replace(self._progress, cursor=document.id)
+                    self._post(endpoint, document, splitter, cursor=document.id)
         except _StoppedError:
             self._mark()
             return Again()
@@ -182,7 +181,10 @@ class _Export:
         self.tell(self._error)
         return Delivered()
 
-    def _post(self, endpoint: Endpoint, document: Document, splitter: Splitter) -> None:
+    def _post(
+        self, endpoint: Endpoint, document: Document, splitter: Splitter, *, cursor: int | None = None
+    ) -> None:
+        """Post one document; what came of it, and `cursor`, are noted together, or a crash would count it twice."""
         lines = lines_of(document, self._site, splitter)
         refused = set(self._progress.refused) - {document.id}
         exported, chunks = self._progress.exported, self._progress.chunks
@@ -194,8 +196,8 @@ class _Export:
             self._error = str(error)
             refused.add(document.id)
             log.warning("document refused", delivery=self._work.id, url=document.url, error=self._error)
-        self._progress = replace(
-            self._progress, exported=exported, chunks=chunks, refused=tuple(sorted(refused))
+        self._progress = _Progress(
+            self._progress.cursor if cursor is None else cursor, exported, chunks, tuple(sorted(refused))
         )
         if len(refused) >= _MANY_REFUSED:
             raise EndpointError(f"{len(refused)} documents were refused, the last with {self._error}")

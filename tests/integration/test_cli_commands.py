@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from tests.helpers.admin import add_document, finished_job, running_job
+from tests.helpers.admin import add_document, add_worker, finished_job, running_job
 from tests.helpers.command_line import CommandLine, command_line
 from webqueue import access, clock, jobs
 from webqueue.database import Database
@@ -157,8 +157,39 @@ class TestRunAndJobs:
         said = configured.done("run", "example_news", "--force", "--from-page", "3")
         with database.reading() as session:
             job = session.scalars(select(Job)).one()
-        assert said.lines == [f"Queued #{job.seq} ({job.id}) in {KEY}, place 1"]
+        assert said.lines == [
+            f"Queued #{job.seq} ({job.id}) in {KEY}, place 1",
+            "No worker is alive: start one with `webqueue serve` or `webqueue worker`.",
+            "Nobody can say when it starts.",
+        ]
         assert (job.source, job.force, job.from_page, job.status) == ("manual", True, 3, "queued")
+
+    def test_a_run_that_waits_says_why_and_when_it_can_start(
+        self, configured: CommandLine, database: Database
+    ) -> None:
+        until = datetime(2126, 3, 1, 12, 0, 5, tzinfo=UTC)
+
+        def cool_down(session: Session) -> None:
+            add_worker(session, clock.now(session))
+            key = session.get_one(RateKey, KEY)
+            key.cooldown_until, key.cooldown_cause = until, "HTTP 429"
+
+        configured.done("run", "example_old")
+        database.run(cool_down)
+        _queued, *told = configured.done("run", "example_news").lines
+        assert told[0] == f"Rate key {KEY} is cooling down (HTTP 429)."
+        assert told[1].startswith("2nd in line, behind #")
+        assert told[2:] == ["It can start 2126-03-01 12:00:05 UTC at the earliest."]
+        (again,) = configured.done("jobs", "list", "--target", "example_old", "--json").json
+        configured.done("jobs", "cancel", again["id"])
+        _queued, *again_told = configured.done("jobs", "retry", again["id"]).lines
+        assert (again_told[0], again_told[-1]) == (told[0], told[-1])
+
+        configured.done("rate-keys", "pause", KEY, "--note", "they asked \x1b[31mus")
+        _queued, *told = configured.done("run", "example_news", "--from-page", "2").lines
+        assert told[0].endswith(": they asked  [31mus."), "no control characters reach the terminal"
+        assert f"Rate key {KEY} is cooling down (HTTP 429)." in told
+        assert told[-1] == "Nobody can say when it starts."
 
     def test_an_equal_run_names_the_one_that_stands(
         self, configured: CommandLine, database: Database

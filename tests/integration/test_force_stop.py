@@ -253,7 +253,10 @@ class TestWhereItIsOffered:
             assert asked.code != 0
             assert "a thread cannot be killed" in asked.out + asked.err
             assert World(database).job(cancelling).force_requested_at is None
-            assert line.done("jobs", "force-stop", cancelling, "--yes").out == "cancelling\n"
+            told = line.done("jobs", "force-stop", cancelling, "--yes")
+            assert told.lines[0] == "cancelling"
+            assert "its whole worker ends instead" in told.lines[1]
+            assert told.lines[2:] == [f"`webqueue jobs show {cancelling}` tells when it is cancelled."]
             assert World(database).job(cancelling).force_requested_at is not None
 
 

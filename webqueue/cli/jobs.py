@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
 
+from webqueue import clock, logs, queries
 from webqueue import jobs as verbs
-from webqueue import logs, queries
 from webqueue.api import shapes
 from webqueue.cli.opening import opened, person
-from webqueue.cli.output import json_option, show_one, show_rows
+from webqueue.cli.output import json_option, plain, show_one, show_rows
 from webqueue.database import Database
 from webqueue.errors import WebqueueError
 from webqueue.models import JobSource, JobStatus
+from webqueue.queries.jobs import CANCELLING
 from webqueue.queries.stopping import stopping
 from webqueue.worker.liveness import life_in
 
@@ -62,6 +64,8 @@ def run(target: str, wait: bool, force: bool, from_page: int, as_json: bool) -> 
         )
         if not as_json:
             click.echo(_told(submitted), err=wait)
+            if not wait:
+                _tell_why_it_waits(database, submitted.id)
         row = _wait(database, submitted.id) if wait else _job(database, submitted.id)
         _finish(row, waited=wait, as_json=as_json)
 
@@ -133,10 +137,15 @@ def force_stop(job: str, yes: bool) -> None:
         job_id = _id_of(database, job)
         with database.reading() as session:
             state = stopping(session, queries.get_job(session, job_id).seq)
-        if state is not None and not yes:
+        asked = state is not None and not yes
+        if state is not None and asked:
             click.confirm(f"{state.force_does}\nForce it to stop?", abort=True)
         life = life_in(settings.instance_path)
-        click.echo(database.run(lambda session: verbs.force_stop(session, job_id, by=person(), life=life)))
+        answer = database.run(lambda session: verbs.force_stop(session, job_id, by=person(), life=life))
+        click.echo(answer)
+        if answer == CANCELLING and state is not None:
+            told = "" if asked else f"{state.force_does}\n"  # who was asked has read it already
+            click.echo(f"{told}`webqueue jobs show {job_id}` tells when it is cancelled.")
 
 
 @jobs.command()
@@ -147,12 +156,32 @@ def retry(job: str) -> None:
         job_id, new_id = _id_of(database, job), verbs.new_job_id()
         again = database.run(lambda session: verbs.retry(session, job_id, by=person(), new_id=new_id))
         click.echo(_told(again))
+        _tell_why_it_waits(database, again.id)
 
 
 def _told(submitted: verbs.Submitted) -> str:
     if submitted.deduplicated:
         return f"An equal job stands already: #{submitted.seq} ({submitted.id})"
     return f"Queued #{submitted.seq} ({submitted.id}) in {submitted.rate_key}, place {submitted.position}"
+
+
+def _tell_why_it_waits(database: Database, job_id: str) -> None:
+    """What the page of a job says under "Why is it not running?"."""
+    with database.reading() as session:
+        waiting = queries.get_job(session, job_id).waiting
+        now = clock.now(session)
+    if waiting is None or waiting.reason == "starting":
+        return
+    for sentence in (waiting.message, *waiting.also, _when(waiting.earliest_start, now)):
+        click.echo(plain(sentence))
+
+
+def _when(earliest: datetime | None, now: datetime) -> str:
+    if earliest is None:
+        return "Nobody can say when it starts."
+    if earliest <= now:
+        return "It starts as soon as its turn comes."
+    return f"It can start {earliest.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC at the earliest."
 
 
 def _id_of(database: Database, job: str) -> str:
@@ -175,13 +204,15 @@ def _wait(database: Database, job_id: str) -> dict[str, Any]:
     hinted = False
     while True:
         seen = database.wakeup.generation
-        row = _job(database, job_id)
-        if row["finished_at"] is not None:
+        with database.reading() as session:
+            found, now = queries.get_job(session, job_id), clock.now(session)
+        row = shapes.job(found)
+        if found.is_final:
             return row
-        state = _state(row)
+        state = _state(found, now)
         if state != told:
             told = state
-            if state and row["waiting"] and not hinted:
+            if state and found.waiting and not hinted:
                 hinted = True
                 state += " Ctrl-C ends the waiting, not the job."
             if state:
@@ -189,11 +220,13 @@ def _wait(database: Database, job_id: str) -> dict[str, Any]:
         database.wakeup.wait(seen, _POLL)
 
 
-def _state(row: dict[str, Any]) -> str | None:
+def _state(row: queries.JobRow, now: datetime) -> str | None:
     """Why a job waits, or which list page it is at: one line each, not one for each article."""
-    if row["waiting"]:
-        return str(row["waiting"]["message"])
-    return f"list page {row['current_page']}" if row["current_page"] else None
+    if row.waiting is None:
+        return f"list page {row.current_page}" if row.current_page else None
+    earliest = row.waiting.earliest_start
+    when = f" {_when(earliest, now)}" if earliest is not None and earliest > now else ""
+    return plain(row.waiting.message + when)
 
 
 def _finish(row: dict[str, Any], *, waited: bool, as_json: bool) -> None:

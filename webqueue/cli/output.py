@@ -39,24 +39,24 @@ def show_one(row: Mapping[str, Any], *, as_json: bool) -> None:
         text = (
             json.dumps(value, ensure_ascii=False, default=str)
             if isinstance(value, dict | list)
-            else _plain(value)
+            else plain(value)
         )
         click.echo(f"{name.ljust(width)}  {text}")
 
 
 def _cell(value: Any) -> str:
-    text = _plain(value)
+    text = plain(value)
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 
 
-def _plain(value: Any) -> str:
-    """A value on one line; control characters of crawled texts must not reach the terminal."""
+def plain(value: Any) -> str:
+    """A value as text on one line; control characters of crawled texts must not reach the terminal."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return ", ".join(_plain(item) for item in value) or "-"
+        return ", ".join(plain(item) for item in value) or "-"
     if isinstance(value, dict):
         value = value.get("id") or value.get("message") or json.dumps(value, default=str)
     return "".join(character if character.isprintable() else " " for character in str(value))

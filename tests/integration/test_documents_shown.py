@@ -168,6 +168,11 @@ class TestExports:
         table = list(csv.DictReader(io.StringIO(client.call("GET", "documents.csv").text, newline="")))
         assert [row["title"] for row in table] == ['\'=HYPERLINK("http://evil")', "政府公报"]
         assert [row["text"] for row in table] == ["'\t+1", "第一行\n第二行 \u2028 end"]
+        mark = b"\xef\xbb\xbf"
+        assert browser.get("/documents.csv").data == mark + client.call("GET", "documents.csv").data, (
+            "spreadsheets need it to read Chinese, programs stumble over it"
+        )
+        assert browser.get("/documents.csv?q=nothing").data.startswith(mark + b"id,target,url,")
         assert client.call("GET", "documents.csv?q=政府").text.count("\n") == 3, (
             "names, and a text of two lines"
         )

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 # A cell that starts so is worked out by spreadsheets (CSV injection, OWASP); an apostrophe makes it text.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+# Excel takes a file without it for the encoding of its country, and shows Chinese titles as garbage.
+BYTE_ORDER_MARK: Final = "\ufeff"
+
+
+def for_spreadsheets(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a file that people open: UTF-8 is told by a byte order mark (Unicode 23.8)."""
+    yield BYTE_ORDER_MARK
+    yield from lines
 
 
 def csv_line(cells: Sequence[str]) -> str:

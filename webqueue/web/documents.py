@@ -12,6 +12,7 @@ from webqueue import queries
 from webqueue.db import database, reading
 from webqueue.documents import OriginalStore
 from webqueue.queries import Diff, DocumentDetail, DocumentFilter, document_export, document_search
+from webqueue.queries.csv_lines import for_spreadsheets
 from webqueue.settings import Settings
 
 pages = Blueprint("documents", __name__)
@@ -53,7 +54,8 @@ def as_jsonl() -> Response:
 @pages.get("/documents.csv")
 def as_csv() -> Response:
     """The documents that match the filters, as CSV."""
-    return _download(document_export.csv_lines(database(), DocumentFilter(**_chosen())), "text/csv", "csv")
+    lines = document_export.csv_lines(database(), DocumentFilter(**_chosen()))
+    return _download(for_spreadsheets(lines), "text/csv", "csv")
 
 
 @pages.get("/documents/<int:number>")

@@ -14,7 +14,7 @@ from webqueue.access import Action
 from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.queries import ChosenJob, JobFilter, JobRow
-from webqueue.queries.csv_lines import csv_line
+from webqueue.queries.csv_lines import csv_line, for_spreadsheets
 from webqueue.web import answers, confirm, job_filters
 from webqueue.web.auth import needs, user_name
 from webqueue.web.jobs import worker_life
@@ -48,7 +48,7 @@ def as_csv() -> Response:
                 return
 
     return Response(
-        rows(),
+        for_spreadsheets(rows()),
         mimetype="text/csv",
         headers={"Content-Disposition": 'attachment; filename="jobs.csv"'},
     )

@@ -191,12 +191,15 @@ def test_the_list_is_had_as_csv_with_its_filters(browser: Browser, five: None, d
     answer = browser.get("/jobs.csv?target=news_1")
     assert answer.mimetype == "text/csv"
     assert "attachment" in answer.headers["Content-Disposition"]
-    rows = list(csv.DictReader(io.StringIO(answer.text, newline="")))
+    assert answer.data.startswith(b"\xef\xbb\xbfseq,id,status,"), (
+        "by it a spreadsheet knows that this is UTF-8"
+    )
+    rows = list(csv.DictReader(io.StringIO(answer.data.decode("utf-8-sig"), newline="")))
     assert [row["seq"] for row in rows] == ["6", "2"]
     assert rows[0]["error_msg"] == '\'=HYPERLINK("x"),\n"y"'
     assert rows[0]["running_for_sec"] == "2.5"
     assert rows[1]["error_msg"] == ""
-    whole = list(csv.DictReader(io.StringIO(browser.get("/jobs.csv").text, newline="")))
+    whole = list(csv.DictReader(io.StringIO(browser.get("/jobs.csv").data.decode("utf-8-sig"), newline="")))
     assert len(whole) == 6
     assert whole[-1]["created_by"] == "'@ann"
     assert browser.get("/jobs.csv?status=open").status_code == 400

@@ -13,6 +13,7 @@ Debian:
 
 from __future__ import annotations
 
+import calendar
 import difflib
 import functools
 import re
@@ -25,6 +26,7 @@ from cron_descriptor import Options, get_description
 from cronsim import CronSim, CronSimError
 
 from webqueue.errors import InvalidInputError, Problem
+from webqueue.sentences import say, say_some
 
 MAX_EXPRESSION_LENGTH = 200
 MAX_TIMEZONE_LENGTH = 100
@@ -52,6 +54,14 @@ _DAY = timedelta(days=1)
 _NO_TIMEZONES = frozenset({"localtime", "Factory"})
 
 
+_DESCRIPTION_LOCALES = {"en": "en_US", "zh": "zh_CN"}
+# cron-descriptor takes the names of days and months from the process, which speaks English.
+_CHINESE_NAMES = {
+    **dict(zip(calendar.day_name, ("周一", "周二", "周三", "周四", "周五", "周六", "周日"), strict=True)),
+    **{name: f"{number} 月" for number, name in enumerate(calendar.month_name) if name},
+}
+
+
 @dataclass(frozen=True)
 class _Field:
     name: str
@@ -66,13 +76,15 @@ def _field(name: str, values: str, value: str, largest_step: int, also: str = ""
 
 
 _FIELDS = (
-    _field("minute", "0-59", "[0-9]+", 60),
-    _field("hour", "0-23", "[0-9]+", 24),
-    _field("day of the month", "1-31, L (the last day), LW (the last weekday)", "[0-9]+", 31, "|L|LW"),
-    _field("month", "1-12 or JAN-DEC", "[0-9]+|[A-Z]{3}", 12),
+    _field(say("minute"), "0-59", "[0-9]+", 60),
+    _field(say("hour"), "0-23", "[0-9]+", 24),
     _field(
-        "day of the week",
-        "0-7 (0 and 7 are Sunday) or SUN-SAT, 1#2 (the second Monday), 5L (the last Friday)",
+        say("day of the month"), say("1-31, L (the last day), LW (the last weekday)"), "[0-9]+", 31, "|L|LW"
+    ),
+    _field(say("month"), say("1-12 or JAN-DEC"), "[0-9]+|[A-Z]{3}", 12),
+    _field(
+        say("day of the week"),
+        say("0-7 (0 and 7 are Sunday) or SUN-SAT, 1#2 (the second Monday), 5L (the last Friday)"),
         "[0-9]+|[A-Z]{3}",
         7,
         "|(?:[0-9]+|[A-Z]{3})#[1-5]|[0-9]L",
@@ -104,7 +116,7 @@ class Schedule:
             return self._next_by_clock(start) if self._follows_the_clock else self._next_once(start)
         except (OverflowError, StopIteration) as error:
             raise InvalidInputError.of(
-                "after", f"No tick can be worked out after {after.isoformat()}."
+                "after", say("No tick can be worked out after %(value)s.", value=after.isoformat())
             ) from error
 
     def next_times(self, after: datetime, count: int) -> list[datetime]:
@@ -114,24 +126,35 @@ class Schedule:
         """
         if not 0 <= count <= MAX_NEXT_TIMES:
             raise InvalidInputError.of(
-                "count", f"{count} times were asked for; allowed are 0 to {MAX_NEXT_TIMES}."
+                "count",
+                say(
+                    "%(count)s times were asked for; allowed are 0 to %(max_next_times)s.",
+                    count=count,
+                    max_next_times=MAX_NEXT_TIMES,
+                ),
             )
         times: list[datetime] = []
         for _ in range(count):
             times.append(self.next_after(times[-1] if times else after))
         return times
 
-    def words(self) -> str:
-        """The schedule in English words, with a 24 h clock, without the timezone: "At 03:00, every day"."""
+    def words(self, language: str = "en") -> str:
+        """The schedule in words, with a 24 h clock, without the timezone: "At 03:00, every day".
+
+        Args:
+            language: `en`, or `zh`. A schedule for which there are no true Chinese words is told as it is written.
+        """
         if self._is_beyond_cron_descriptor:
-            return CronSim(self.fields, _START_OF_CENTURY).explain()
+            in_english = language not in _DESCRIPTION_LOCALES or language == "en"
+            return CronSim(self.fields, _START_OF_CENTURY).explain() if in_english else self.expression
         options = Options()
         options.use_24hour_time_format = True
         # "every day" tells something beside a fixed hour; after "every minute" it is noise.
         options.verbose = not self.fields.split()[1].startswith("*")
-        options.locale_code = "en_US"  # else the words would depend on the environment of the process
+        # Without one the words would depend on the environment of the process.
+        options.locale_code = _DESCRIPTION_LOCALES.get(language, "en_US")
         words: str = get_description(self.fields, options)
-        return words
+        return _in_chinese(words) if language == "zh" else words
 
     def dst_notes(self, after: datetime, days: int = 370) -> list[str]:
         """What the clock changes within `days` after `after` skip or repeat of this schedule, one sentence
@@ -249,20 +272,45 @@ class Schedule:
         if not touched:
             return None
         times = _listed(touched, dated=abs(new - old) >= _DAY)
-        change_told = (
-            f"{old:%Y-%m-%d}: the clock of {self.timezone} goes from {old:%H:%M} to {_until(old, new)}"
+        clock = say(
+            "%(day)s: the clock of %(zone)s goes from %(old)s to %(new)s",
+            day=f"{old:%Y-%m-%d}",
+            zone=self.timezone,
+            old=f"{old:%H:%M}",
+            new=_until(old, new),
         )
-        clock = f"{change_told}; {times}"
-        one = len(touched) == 1
+        count = len(touched)
+        if new > old and self._follows_the_clock:
+            return say_some(
+                "%(clock)s; %(times)s does not exist and is left out.",
+                "%(clock)s; %(times)s do not exist and are left out.",
+                count,
+                clock=clock,
+                times=times,
+            )
         if new > old:
-            if self._follows_the_clock:
-                return f"{clock} {'does' if one else 'do'} not exist and {'is' if one else 'are'} left out."
-            missing = f"{clock} {'does' if one else 'do'} not exist"
-            return f"{missing} and {'runs' if one else 'run'} at {new:%H:%M} instead."
+            return say_some(
+                "%(clock)s; %(times)s does not exist and runs at %(instead)s instead.",
+                "%(clock)s; %(times)s do not exist and run at %(instead)s instead.",
+                count,
+                clock=clock,
+                times=times,
+                instead=f"{new:%H:%M}",
+            )
         if self._follows_the_clock:
-            return f"{clock} {'comes' if one else 'come'} twice and {'runs' if one else 'run'} both times."
-        return (
-            f"{clock} {'comes' if one else 'come'} twice and {'runs' if one else 'run'} once, the first time."
+            return say_some(
+                "%(clock)s; %(times)s comes twice and runs both times.",
+                "%(clock)s; %(times)s come twice and run both times.",
+                count,
+                clock=clock,
+                times=times,
+            )
+        return say_some(
+            "%(clock)s; %(times)s comes twice and runs once, the first time.",
+            "%(clock)s; %(times)s come twice and run once, the first time.",
+            count,
+            clock=clock,
+            times=times,
         )
 
     def _wall_times_between(self, first: datetime, end: datetime) -> list[datetime]:
@@ -311,7 +359,11 @@ def _read_expression(expr: str) -> tuple[str, list[Problem]]:
     if not _fires(joined):
         return "", [
             Problem(
-                "schedule", f"{text!r} never fires: no month has such a day. Change day, month or weekday."
+                "schedule",
+                say(
+                    "%(text)s never fires: no month has such a day. Change day, month or weekday.",
+                    text=repr(text),
+                ),
             )
         ]
     return joined, []
@@ -319,35 +371,59 @@ def _read_expression(expr: str) -> tuple[str, list[Problem]]:
 
 def _problem_of_text(text: str) -> str | None:
     if not text:
-        return "The schedule is empty. Write five fields (minute hour day month weekday), such as 0 3 * * *."
+        return say(
+            "The schedule is empty. Write five fields (minute hour day month weekday), such as 0 3 * * *."
+        )
     if len(text) > MAX_EXPRESSION_LENGTH:
-        return f"The schedule has {len(text)} characters; allowed are {MAX_EXPRESSION_LENGTH}."
+        return say(
+            "The schedule has %(count)s characters; allowed are %(most)s.",
+            count=len(text),
+            most=MAX_EXPRESSION_LENGTH,
+        )
     strange = next((char for char in text if char != "\t" and not " " <= char <= "~"), None)
     if strange is not None:
-        return (
-            f"The schedule contains the character {strange!a}; write plain ASCII letters, digits and signs."
+        return say(
+            "The schedule contains the character %(character)s; write plain ASCII letters, digits and signs.",
+            character=ascii(strange),
         )
     if text.startswith("@") and text.lower() not in _NAMED_SCHEDULES:
-        return f"There is no schedule {text!r}; the named ones are {', '.join(_NAMED_SCHEDULES)}."
+        return say(
+            "There is no schedule %(text)s; the named ones are %(known)s.",
+            text=repr(text),
+            known=", ".join(_NAMED_SCHEDULES),
+        )
     return None
 
 
 def _wrong_count(text: str, count: int) -> str:
-    counted = f"{count} field{'' if count == 1 else 's'}"
-    message = f"{text!r} has {counted}; exactly five are needed: minute hour day month weekday."
-    return f"{message} A field for seconds or years is not supported." if count > len(_FIELDS) else message
+    message = say_some(
+        "%(text)s has %(count)s field; exactly five are needed: minute hour day month weekday.",
+        "%(text)s has %(count)s fields; exactly five are needed: minute hour day month weekday.",
+        count,
+        text=repr(text),
+    )
+    if count <= len(_FIELDS):
+        return message
+    return say("%(message)s A field for seconds or years is not supported.", message=message)
 
 
 def _problem_of_field(field: _Field, written: str) -> str | None:
     for term in written.split(","):
         match = field.term.fullmatch(term)
         if match is None or not _is_in_range(field, term):
-            hint = _wrapping_hint(match)
-            allowed = f"{field.values}, *, ranges, lists and steps"
-            return f"The {field.name} field has {term!r}; allowed are {allowed}.{hint}"
+            problem = say(
+                "The %(field)s field has %(term)s; allowed are %(values)s, *, ranges, lists and steps.",
+                field=field.name,
+                term=repr(term),
+                values=field.values,
+            )
+            return _with_wrapping_hint(problem, match)
         if match["step"] and not 1 <= int(match["step"]) <= field.largest_step:
-            return (
-                f"The {field.name} field has the step {match['step']}; allowed are 1 to {field.largest_step}."
+            return say(
+                "The %(field)s field has the step %(step)s; allowed are 1 to %(most)s.",
+                field=field.name,
+                step=match["step"],
+                most=field.largest_step,
             )
     return None
 
@@ -363,10 +439,13 @@ def _is_in_range(field: _Field, term: str) -> bool:
     return True
 
 
-def _wrapping_hint(match: re.Match[str] | None) -> str:
+def _with_wrapping_hint(problem: str, match: re.Match[str] | None) -> str:
     if match is None or match["high"] is None:
-        return ""
-    return " A range runs upwards; one that wraps round is written as two, such as 22-23,0-2."
+        return problem
+    return say(
+        "%(problem)s A range runs upwards; one that wraps round is written as two, such as 22-23,0-2.",
+        problem=problem,
+    )
 
 
 def _without_step_of_one(field: _Field, written: str) -> str:
@@ -389,15 +468,26 @@ def _fires(fields: str) -> bool:
 
 def _timezone_problem(timezone: str) -> str | None:
     if len(timezone) > MAX_TIMEZONE_LENGTH:
-        return f"The timezone has {len(timezone)} characters; no zone has more than {MAX_TIMEZONE_LENGTH}."
+        return say(
+            "The timezone has %(count)s characters; no zone has more than %(most)s.",
+            count=len(timezone),
+            most=MAX_TIMEZONE_LENGTH,
+        )
     if timezone in _timezones():
         return None
     # Membership, and not ZoneInfo's word: it also takes "right/…" (which counts leap seconds) and, on some
     # file systems, names in the wrong case, which another machine would then refuse.
     lowered = {name.lower(): name for name in _timezones()}
     near = difflib.get_close_matches(timezone.lower(), lowered, n=1)
-    hint = f" Did you mean {lowered[near[0]]}?" if near else " Write a name such as Asia/Shanghai or UTC."
-    return f"There is no timezone {timezone!a}.{hint}"
+    if near:
+        return say(
+            "There is no timezone %(zone)s. Did you mean %(near)s?",
+            zone=ascii(timezone),
+            near=lowered[near[0]],
+        )
+    return say(
+        "There is no timezone %(zone)s. Write a name such as Asia/Shanghai or UTC.", zone=ascii(timezone)
+    )
 
 
 @functools.cache
@@ -414,11 +504,21 @@ def _moment(wall: datetime, offset: timedelta) -> datetime:
 
 
 def _until(old: datetime, new: datetime) -> str:
-    return f"{new:%H:%M}" if new.date() == old.date() else f"{new:%H:%M} of {new:%Y-%m-%d}"
+    if new.date() == old.date():
+        return f"{new:%H:%M}"
+    return say("%(time)s of %(day)s", time=f"{new:%H:%M}", day=f"{new:%Y-%m-%d}")
+
+
+def _in_chinese(words: str) -> str:
+    named = re.sub(r"[A-Z][a-z]+", lambda name: _CHINESE_NAMES.get(name[0], name[0]), words)
+    spaced = named.replace(", ", "，").removeprefix("在 ").strip()
+    return re.sub(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", spaced)
 
 
 def _listed(times: list[datetime], *, dated: bool) -> str:
     shown = [f"{time:%Y-%m-%d %H:%M}" if dated else f"{time:%H:%M}" for time in times]
     if len(shown) <= 4:
         return ", ".join(shown)
-    return f"{', '.join(shown[:3])} … {shown[-1]} ({len(shown)} times)"
+    return say(
+        "%(first)s … %(last)s (%(count)s times)", first=", ".join(shown[:3]), last=shown[-1], count=len(shown)
+    )

@@ -42,12 +42,23 @@ class Sentence(str):
         return made
 
 
-def say(message: str, **values: object) -> Sentence:
+def message(text: str) -> str:
+    """`text` itself: marks a message with placeholders for the catalogs, where its values are not known yet."""
+    return text
+
+
+def say(message: str, /, **values: object) -> Sentence:
     """`message` with `values` in place of its placeholders; without values it is taken as it is."""
     return Sentence(message % values if values else message, message, values=values)
 
 
-def say_some(one: str, many: str, number: int, **values: object) -> Sentence:
+def say_some(one: str, many: str, number: int, /, **values: object) -> Sentence:
     """`one` or `many`, as `number` wants it; `%(count)s` is the number, with commas between thousands."""
     values = {"count": f"{number:,}", **values}
     return Sentence((one if number == 1 else many) % values, one, many, number, values)
+
+
+def said(error: BaseException) -> str:
+    """The text of an error: the Sentence that it was raised with, where it was."""
+    first = error.args[0] if error.args else None
+    return first if isinstance(first, Sentence) else str(error)

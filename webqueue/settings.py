@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from webqueue import __version__
 from webqueue.errors import InvalidInputError, Problem
+from webqueue.sentences import say
 
 # A mail address or a web address.
 _CONTACT: Final = re.compile(r"[^\s@(<+]+@[^\s@]+\.[^\s@]|https?://[^\s)]+\.", re.IGNORECASE)
@@ -174,7 +175,7 @@ def commands_refusal() -> str | None:
     """
     if load().allow_commands:
         return None
-    return (
+    return say(
         "Targets of the kind 'command' are off. Whoever administers this machine turns them on by "
         "WEBQUEUE_ALLOW_COMMANDS=true in the environment or in webqueue.env of the instance folder; every process of "
         "webqueue then has to see it."

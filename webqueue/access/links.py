@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from webqueue.access.users import create_user, has_users
 from webqueue.errors import WebqueueError
 from webqueue.models import AuditEntry, Role, StoredSetting, User
+from webqueue.sentences import say
 
 SETUP_VALID_FOR: Final = timedelta(hours=24)
 LOGIN_VALID_FOR: Final = timedelta(minutes=30)
@@ -26,7 +27,10 @@ class LinkRefusedError(WebqueueError):
 
     def __init__(self) -> None:
         super().__init__(
-            "This link does not work: it was used already, or is too old. Start webqueue again for a new one."
+            say(
+                "This link does not work: it was used already, or is too old. Start webqueue again for a "
+                "new one."
+            )
         )
 
 

@@ -16,6 +16,7 @@ from webqueue.access.users import HASH_METHOD, find_user, store_password_hash
 from webqueue.database import Database, take_turn
 from webqueue.errors import InvalidInputError, WebqueueError
 from webqueue.models import AuditEntry, LoginAttempt, User
+from webqueue.sentences import say, say_some
 
 WINDOW: Final = timedelta(minutes=15)
 TRIES_PER_NAME: Final = 10
@@ -28,7 +29,11 @@ class TooManyTriesError(WebqueueError):
     def __init__(self, wait_sec: int) -> None:
         minutes = -(-wait_sec // 60)
         super().__init__(
-            f"Too many logins failed. Try again in {minutes} minute{'s' if minutes > 1 else ''}."
+            say_some(
+                "Too many logins failed. Try again in %(count)s minute.",
+                "Too many logins failed. Try again in %(count)s minutes.",
+                minutes,
+            )
         )
         self.wait_sec = wait_sec
 
@@ -85,7 +90,7 @@ def change_own_password(
         stored = _hash_of(find_user(session, name))
     if not _fits(stored or _hash_of_nobody(), old):
         database.run(lambda session: _count_failure(session, name, address, now))
-        raise InvalidInputError.of("old", "The old password is wrong.")
+        raise InvalidInputError.of("old", say("The old password is wrong."))
     problems = password_problems(new, name)
     if problems:
         raise InvalidInputError(problems)

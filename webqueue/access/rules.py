@@ -8,6 +8,7 @@ from typing import Final
 
 from webqueue.errors import InvalidInputError, Problem
 from webqueue.models import Role
+from webqueue.sentences import say
 
 MIN_PASSWORD: Final = 8  # NIST SP 800-63B section 5.1.1.2
 MAX_PASSWORD: Final = 1024  # a longer one costs time and adds nothing
@@ -34,12 +35,21 @@ def normal_name(name: str) -> str:
 def name_problems(name: str) -> list[Problem]:
     """What is wrong with a user's name in its normal form."""
     if not name:
-        return [Problem("name", "The name is empty.")]
+        return [Problem("name", say("The name is empty."))]
     if len(name) > MAX_NAME:
-        return [Problem("name", f"The name has {len(name)} characters; allowed are {MAX_NAME}.")]
+        return [
+            Problem(
+                "name",
+                say(
+                    "The name has %(count)s characters; allowed are %(most)s.", count=len(name), most=MAX_NAME
+                ),
+            )
+        ]
     if _NAME.fullmatch(name) is None:
         return [
-            Problem("name", "A name has letters, digits, _ . @ and -, and starts with a letter or digit.")
+            Problem(
+                "name", say("A name has letters, digits, _ . @ and -, and starts with a letter or digit.")
+            )
         ]
     return []
 
@@ -48,18 +58,34 @@ def password_problems(password: str, name: str) -> list[Problem]:
     """What is wrong with a password. Length counts; rules about signs and capitals only make people write it down."""
     if len(password) < MIN_PASSWORD:
         return [
-            Problem("password", f"The password has {len(password)} characters; needed are {MIN_PASSWORD}.")
+            Problem(
+                "password",
+                say(
+                    "The password has %(count)s characters; needed are %(least)s.",
+                    count=len(password),
+                    least=MIN_PASSWORD,
+                ),
+            )
         ]
     if len(password) > MAX_PASSWORD:
         return [
-            Problem("password", f"The password has {len(password)} characters; allowed are {MAX_PASSWORD}.")
+            Problem(
+                "password",
+                say(
+                    "The password has %(count)s characters; allowed are %(most)s.",
+                    count=len(password),
+                    most=MAX_PASSWORD,
+                ),
+            )
         ]
     if not password.strip() or len(set(password)) == 1:
-        return [Problem("password", "The password is one character repeated; choose another one.")]
+        return [Problem("password", say("The password is one character repeated; choose another one."))]
     if password.casefold() in _WORST or normal_name(password) == name:
-        return [Problem("password", "The password is one of the first that are tried; choose another one.")]
+        return [
+            Problem("password", say("The password is one of the first that are tried; choose another one."))
+        ]
     if any("\ud800" <= char <= "\udfff" for char in password):
-        return [Problem("password", "The password contains something that is no character.")]
+        return [Problem("password", say("The password contains something that is no character."))]
     return []
 
 
@@ -73,12 +99,16 @@ def checked_role(role: str) -> Role:
         return Role(role)
     except ValueError:
         known = ", ".join(Role)
-        raise InvalidInputError.of("role", f"There is no role {role!r}; there are {known}.") from None
+        raise InvalidInputError.of(
+            "role", say("There is no role %(role)s; there are %(known)s.", role=repr(role), known=known)
+        ) from None
 
 
 def token_name_problems(name: str) -> list[Problem]:
     """What is wrong with the name of a token."""
     if len(name) > MAX_NAME or _TOKEN_NAME.fullmatch(name) is None:
-        message = f"A token's name has up to {MAX_NAME} letters, digits, spaces, _ . @ and -."
+        message = say(
+            "A token's name has up to %(most)s letters, digits, spaces, _ . @ and -.", most=MAX_NAME
+        )
         return [Problem("name", message)]
     return []

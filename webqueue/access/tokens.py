@@ -15,6 +15,7 @@ from webqueue.access.rules import checked_role, token_name_problems
 from webqueue.database import take_turn
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.models import AuditEntry, Role, Token
+from webqueue.sentences import say
 
 PREFIX: Final = "wq_"  # lets people and secret scanners recognise one
 _TURN: Final = "tokens"
@@ -47,9 +48,11 @@ def add_token(
         raise InvalidInputError(problems)
     checked = checked_role(role)
     if expires_at is not None and expires_at <= now:
-        raise InvalidInputError.of("expires_at", f"{expires_at.isoformat()} is past already.")
+        raise InvalidInputError.of(
+            "expires_at", say("%(time)s is past already.", time=expires_at.isoformat())
+        )
     if session.scalar(select(Token.id).where(Token.name == name)) is not None:
-        raise ConflictError(f"There is, or was, a token {name!r}; choose another name.")
+        raise ConflictError(say("There is, or was, a token %(name)s; choose another name.", name=repr(name)))
     # 256 random bits: no slow hash is needed, and each request can afford this one.
     plaintext = PREFIX + secrets.token_urlsafe(32)
     session.add(

@@ -14,6 +14,7 @@ from webqueue.access.rules import checked_role, name_problems, normal_name, pass
 from webqueue.database import take_turn
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.models import AuditEntry, Role, User
+from webqueue.sentences import say
 
 _TURN: Final = "users"
 HASH_METHOD: Final = "scrypt"
@@ -33,7 +34,7 @@ def create_user(session: Session, name: str, password: str, role: str, *, by: st
         raise InvalidInputError(problems)
     checked = checked_role(role)
     if find_user(session, name) is not None:
-        raise ConflictError(f"There is a user {name!r} already.")
+        raise ConflictError(say("There is a user %(name)s already.", name=repr(name)))
     user = User(
         name=name,
         password_hash=generate_password_hash(password, method=HASH_METHOD),
@@ -170,7 +171,9 @@ def _refuse_last_admin(session: Session, user: User) -> None:
         select(func.count()).select_from(User).where(User.role == Role.ADMIN, User.disabled_at.is_(None))
     )
     if admins == 1:
-        raise ConflictError(f"{user.name!r} is the last administrator. Make another one first.")
+        raise ConflictError(
+            say("%(name)s is the last administrator. Make another one first.", name=repr(user.name))
+        )
 
 
 def _session_key() -> str:

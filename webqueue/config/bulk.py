@@ -12,6 +12,7 @@ from webqueue.config.report import What
 from webqueue.config.rows import target_data
 from webqueue.errors import InvalidInputError, NotFoundError, Problem
 from webqueue.models import Target
+from webqueue.sentences import say
 
 
 def set_schedule(
@@ -40,7 +41,10 @@ def set_schedule(
             change = put_target(session, code, {**target_data(row), "schedule": schedule}, by=by, now=now)
         except InvalidInputError as error:
             raise InvalidInputError(
-                [Problem(problem.field, f"{problem.message} ({code})") for problem in error.problems]
+                [
+                    Problem(problem.field, say("%(value)s (%(code)s)", value=problem.message, code=code))
+                    for problem in error.problems
+                ]
             ) from None
         changed += change.what is not What.UNCHANGED
     return changed

@@ -17,6 +17,7 @@ from webqueue.config.values import is_code
 from webqueue.config.yaml_text import Found, Path
 from webqueue.errors import InvalidInputError, NotBuiltError, NotFoundError
 from webqueue.handlers.registry import check_params
+from webqueue.sentences import said, say
 
 S = TypeVar("S", bound=Spec)
 
@@ -58,14 +59,20 @@ def check_target(data: Mapping[str, Any], site: Mapping[str, Any] | None) -> Che
     more = _masks(data)
     if site is None and isinstance(data.get("site"), str) and "site" not in refused:
         more.append(
-            Found(("site",), f"there is no site {data['site']!r}; describe it first, or in the same file")
+            Found(
+                ("site",),
+                say(
+                    "there is no site %(data)s; describe it first, or in the same file",
+                    data=repr(data["site"]),
+                ),
+            )
         )
     more += _schedule_problems(data, site or {}, refused)
     if not refused & {"handler", "params"}:
         more += _params_problems(data, site or {})
     spec = checked.spec
     if spec is not None and spec.start_at and spec.end_at and spec.end_at <= spec.start_at:
-        more.append(Found(("end_at",), "must be later than start_at"))
+        more.append(Found(("end_at",), say("must be later than start_at")))
     return _with(checked, more)
 
 
@@ -81,7 +88,7 @@ def _with(checked: Checked[S], more: list[Found]) -> Checked[S]:
 
 
 def _masks(data: Mapping[str, Any]) -> list[Found]:
-    message = "is masked, and nothing is stored that the mask stands for; write the value itself"
+    message = say("is masked, and nothing is stored that the mask stands for; write the value itself")
     return [Found(path, message) for path in masks_left(data)]
 
 
@@ -105,7 +112,8 @@ def _schedule_problems(
 def _params_problems(data: Mapping[str, Any], site: Mapping[str, Any]) -> list[Found]:
     params = data.get("params", {})
     large = [
-        Found(("params", *path), "is too large a number; write it as text") for path in _large_numbers(params)
+        Found(("params", *path), say("is too large a number; write it as text"))
+        for path in _large_numbers(params)
     ]
     if large:
         return large
@@ -117,7 +125,7 @@ def _params_problems(data: Mapping[str, Any], site: Mapping[str, Any]) -> list[F
     except InvalidInputError as error:
         return [Found(_params_path(problem.field), problem.message) for problem in error.problems]
     except (NotBuiltError, NotFoundError) as error:
-        return [Found(("handler",), str(error))]
+        return [Found(("handler",), said(error))]
     return []
 
 

@@ -24,6 +24,7 @@ from webqueue.config.yaml_text import Found
 from webqueue.database import take_turn
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError, Problem
 from webqueue.models import AuditEntry, Document, Job, Site, Target
+from webqueue.sentences import Sentence, say
 
 S = TypeVar("S", bound=Spec)
 M = TypeVar("M", Site, Target)
@@ -129,7 +130,9 @@ def resume_target(session: Session, code: str, *, by: str, now: datetime) -> Non
 def _accepted(checked: Checked[S], code: str, said: Mapping[str, Any]) -> S:
     problems = list(checked.problems)
     if said.get("code", code) != code:
-        problems.append(Found(("code",), f"is not {code!r}, the code that the change is for"))
+        problems.append(
+            Found(("code",), say("is not %(code)s, the code that the change is for", code=repr(code)))
+        )
     if checked.spec is None or problems:
         unique = dict.fromkeys((dotted(problem.path), problem.message) for problem in problems)
         raise InvalidInputError([Problem(name, message) for name, message in unique])
@@ -155,8 +158,14 @@ def _refuse_if_used(session: Session, kind: str, code: str, targets: list[str], 
     documents = session.scalar(select(func.count()).where(Document.target_code.in_(targets))) or 0
     if jobs or documents:
         raise ConflictError(
-            f"The {kind} {code!r} has {jobs} jobs and {documents} documents, so it is kept. "
-            "Disable its targets instead (enabled: false)."
+            say(
+                "The %(kind)s %(code)s has %(jobs)s jobs and %(documents)s documents, so it is kept. "
+                "Disable its targets instead (enabled: false).",
+                kind=Sentence(kind),
+                code=repr(code),
+                jobs=jobs,
+                documents=documents,
+            )
         )
 
 
@@ -172,7 +181,13 @@ def _delete_row(session: Session, kind: str, code: str, statement: Any) -> None:
         session.execute(statement, execution_options={"synchronize_session": False})
     except IntegrityError as error:
         # Submitted between the count and here; the foreign key is what really holds.
-        raise ConflictError(f"The {kind} {code!r} has just got a job or document, so it is kept.") from error
+        raise ConflictError(
+            say(
+                "The %(kind)s %(code)s has just got a job or document, so it is kept.",
+                kind=Sentence(kind),
+                code=repr(code),
+            )
+        ) from error
 
 
 def _record_deletion(

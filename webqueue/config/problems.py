@@ -10,15 +10,16 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from webqueue.config.yaml_text import Found, Path
+from webqueue.sentences import Sentence, message, said, say
 
 _KINDS: Mapping[type, str] = {
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    str: "text",
-    list: "a list",
-    dict: "a mapping",
-    type(None): "empty (null)",
+    bool: say("true or false"),
+    int: say("a number"),
+    float: say("a number"),
+    str: say("text"),
+    list: say("a list"),
+    dict: say("a mapping"),
+    type(None): say("empty (null)"),
 }
 
 
@@ -37,23 +38,28 @@ def _message(detail: Any, path: Path, model: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
         return unknown_field(str(path[-1]), _fields_at(model, path[:-1]))
     if kind in _BOUNDS:
-        return f"must be {_BOUNDS[kind]} {next(iter(context.values())):g}, not {_shown(detail['input'])}"
+        return say(_BOUNDS[kind], limit=f"{next(iter(context.values())):g}", value=_shown(detail["input"]))
     if kind in _WORDS:
         return _WORDS[kind](detail["input"])
     if kind == "literal_error":
-        return f"must be one of {context['expected'].replace(' or ', ', ')}, not {_shown(detail['input'])}"
+        return say(
+            "must be one of %(known)s, not %(value)s",
+            known=context["expected"].replace(" or ", ", "),
+            value=_shown(detail["input"]),
+        )
     if kind in _TOO_LONG:
-        return f"has more than {context['max_length']} {_TOO_LONG[kind]}"
-    return str(detail["msg"]).removeprefix("Value error, ")
+        return say(_TOO_LONG[kind], most=context["max_length"])
+    error = context.get("error")
+    return said(error) if isinstance(error, Exception) else str(detail["msg"])
 
 
 def unknown_field(name: str, known: list[str]) -> str:
     """That there is no such field, and which one may have been meant."""
     near = difflib.get_close_matches(name, known, n=1)
     return (
-        f"is no field here; did you mean {near[0]}?"
+        say("is no field here; did you mean %(near)s?", near=near[0])
         if near
-        else f"is no field here; there are {', '.join(known)}"
+        else say("is no field here; there are %(known)s", known=", ".join(known))
     )
 
 
@@ -67,43 +73,47 @@ _PLAIN = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?|yes|no|on|off|true|false|null", re.
 
 def _text_wanted(value: Any) -> str:
     if isinstance(value, bool):
-        return "must be text; yes, no, on, off, true and false mean true or false: put the text in quotes"
+        return say(
+            "must be text; yes, no, on, off, true and false mean true or false: put the text in quotes"
+        )
     if isinstance(value, int | float):
-        return f'must be text, not a number: put it in quotes, "{value}"'
-    return f"must be text, not {kind_of(value)}"
+        return say('must be text, not a number: put it in quotes, "%(value)s"', value=value)
+    return say("must be %(wanted)s, not %(value)s", wanted=say("text"), value=kind_of(value))
 
 
-def _wanted(what: str) -> Callable[[Any], str]:
-    def message(value: Any) -> str:
+def _wanted(what: Sentence) -> Callable[[Any], str]:
+    def told(value: Any) -> str:
         if isinstance(value, str):
             # In quotes, when it would be right without them.
-            return f"must be {what}, not " + (
-                "text in quotes" if _PLAIN.fullmatch(value) else f"{value[:60]!r}"
-            )
-        return f"must be {what}, not {kind_of(value)}"
+            written = say("text in quotes") if _PLAIN.fullmatch(value) else repr(value[:60])
+            return say("must be %(wanted)s, not %(value)s", wanted=what, value=written)
+        return say("must be %(wanted)s, not %(value)s", wanted=what, value=kind_of(value))
 
-    return message
+    return told
 
 
-_TOO_LONG = {"string_too_long": "characters", "too_long": "entries"}
+_TOO_LONG = {
+    "string_too_long": message("has more than %(most)s characters"),
+    "too_long": message("has more than %(most)s entries"),
+}
 _BOUNDS = {
-    "greater_than_equal": "at least",
-    "greater_than": "more than",
-    "less_than_equal": "at most",
-    "less_than": "less than",
+    "greater_than_equal": message("must be at least %(limit)s, not %(value)s"),
+    "greater_than": message("must be more than %(limit)s, not %(value)s"),
+    "less_than_equal": message("must be at most %(limit)s, not %(value)s"),
+    "less_than": message("must be less than %(limit)s, not %(value)s"),
 }
 _WORDS: Mapping[str, Callable[[Any], str]] = {
-    "missing": lambda _value: "is missing",
+    "missing": lambda _value: say("is missing"),
     "string_type": _text_wanted,
-    "bool_type": _wanted("true or false"),
-    "int_type": _wanted("a whole number"),
-    "int_from_float": lambda value: f"must be a whole number, not {value}",
-    "float_type": _wanted("a number"),
-    "finite_number": lambda _value: "must be a finite number",
-    "list_type": _wanted("a list"),
-    "dict_type": _wanted("a mapping"),
-    "model_type": _wanted("a mapping"),
-    "datetime_type": _wanted("a time such as 2026-01-31T03:00:00+08:00"),
+    "bool_type": _wanted(say("true or false")),
+    "int_type": _wanted(say("a whole number")),
+    "int_from_float": lambda value: say("must be a whole number, not %(value)s", value=value),
+    "float_type": _wanted(say("a number")),
+    "finite_number": lambda _value: say("must be a finite number"),
+    "list_type": _wanted(say("a list")),
+    "dict_type": _wanted(say("a mapping")),
+    "model_type": _wanted(say("a mapping")),
+    "datetime_type": _wanted(say("a time such as 2026-01-31T03:00:00+08:00")),
 }
 
 

@@ -23,6 +23,7 @@ from webqueue.config.values import (
     Time,
     Timezone,
 )
+from webqueue.sentences import say
 
 _Adapter = Literal["list", "feed", "sitemap", "json", "gkmlpt", "spider"]
 _Overlap = Literal["skip", "queue_one", "allow"]
@@ -36,7 +37,9 @@ BUILT_CATCH_UPS: Final = get_args(_CatchUp)
 
 def _built(value: str, built: tuple[str, ...]) -> str:
     if value not in built:
-        raise ValueError(f"{value!r} is not built yet; write {' or '.join(built)}")
+        raise ValueError(
+            say("%(value)s is not built yet; write %(known)s", value=repr(value), known=" or ".join(built))
+        )
     return value
 
 

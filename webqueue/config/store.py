@@ -28,6 +28,7 @@ from webqueue.config.specs import RateGroupSpec, SiteSpec, TargetSpec
 from webqueue.config.ticks import restart_ticks
 from webqueue.errors import ConflictError
 from webqueue.models import AuditEntry, IntervalChange, Job, RateGroupRow, Site, Target
+from webqueue.sentences import say
 
 M = TypeVar("M", Site, Target)
 
@@ -190,8 +191,12 @@ class Store:
         )
         if open_jobs:
             raise ConflictError(
-                f"Target {target.code!r} has {open_jobs} queued or running jobs, so it cannot move to another site. "
-                "Cancel them first."
+                say(
+                    "Target %(code)s has %(open_jobs)s queued or running jobs, so it cannot move to another "
+                    "site. Cancel them first.",
+                    code=repr(target.code),
+                    open_jobs=open_jobs,
+                )
             )
 
     def _audit(self, change: Change, before: dict[str, object] | None, after: dict[str, object]) -> None:

@@ -14,6 +14,7 @@ from webqueue.errors import InvalidInputError
 from webqueue.models.base import CODE_LENGTH, KEY_LENGTH
 from webqueue.politeness.hours import parse_hours
 from webqueue.politeness.rate_key import RateGroup, host_of
+from webqueue.sentences import say
 
 _CODE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
@@ -33,8 +34,12 @@ def is_code(value: str) -> bool:
 def _code(value: str) -> str:
     if not is_code(value):
         raise ValueError(
-            f"{_shown(value)} is no code: 1 to {CODE_LENGTH} small letters, digits, _ . and -, "
-            "and the first a letter or digit"
+            say(
+                "%(value)s is no code: 1 to %(code_length)s small letters, digits, _ . and -, and the first "
+                "a letter or digit",
+                value=_shown(value),
+                code_length=CODE_LENGTH,
+            )
         )
     return value
 
@@ -53,7 +58,7 @@ def _base_url(value: str) -> str:
     except InvalidInputError as error:
         if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
             raise ValueError(
-                f"{_shown(value)} has no scheme; write http:// or https:// in front of it"
+                say("%(value)s has no scheme; write http:// or https:// in front of it", value=_shown(value))
             ) from None
         raise ValueError(error.problems[0].message) from None
     return value
@@ -65,16 +70,21 @@ def _proxy(value: str) -> str:
         parts = urlsplit(value)
         host_of(f"http://{value.partition('://')[2]}")
     except (ValueError, InvalidInputError):
-        raise ValueError("is no address of a proxy; write http://host:port") from None
+        raise ValueError(say("is no address of a proxy; write http://host:port")) from None
     if parts.scheme not in _PROXY_SCHEMES:
-        raise ValueError("must start with http:// or https://")
+        raise ValueError(say("must start with http:// or https://"))
     return value
 
 
 def _key(value: str) -> str:
     if len(value) > KEY_LENGTH or _KEY.fullmatch(value) is None:
         raise ValueError(
-            f"{_shown(value)} is no rate key: up to {KEY_LENGTH} letters, digits, _ . : and -, as in a host name"
+            say(
+                "%(value)s is no rate key: up to %(key_length)s letters, digits, _ . : and -, as in a host "
+                "name",
+                value=_shown(value),
+                key_length=KEY_LENGTH,
+            )
         )
     return value
 
@@ -89,27 +99,27 @@ def host_suffix(value: str) -> str:
 
 def _line(value: str) -> str:
     if _LINE_BREAKING.search(value):
-        raise ValueError("must be one line, without control characters")
+        raise ValueError(say("must be one line, without control characters"))
     return value
 
 
 def _filled(value: str) -> str:
     if not value.strip():
-        raise ValueError("must not be empty")
+        raise ValueError(say("must not be empty"))
     return value
 
 
 def _header_name(value: str) -> str:
     if _HEADER_NAME.fullmatch(value) is None:
-        raise ValueError(f"{_shown(value)} is no name of an HTTP header")
+        raise ValueError(say("%(value)s is no name of an HTTP header", value=_shown(value)))
     return value
 
 
 def _header_value(value: str) -> str:
     if _LINE_BREAKING.search(value) or value != value.strip():
-        raise ValueError("must be one line, without spaces around it")
+        raise ValueError(say("must be one line, without spaces around it"))
     if not value.isascii():
-        raise ValueError("must be ASCII, as HTTP headers are")
+        raise ValueError(say("must be ASCII, as HTTP headers are"))
     return value
 
 
@@ -120,11 +130,15 @@ def _time(value: Any) -> Any:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
-        raise ValueError(f"{_shown(value)} is no time; write 2026-01-31T03:00:00+08:00") from None
+        raise ValueError(
+            say("%(value)s is no time; write 2026-01-31T03:00:00+08:00", value=_shown(value))
+        ) from None
     if moment.tzinfo is None:
-        raise ValueError(f"{_shown(value)} has no zone; write it behind the time, such as +08:00 or Z")
+        raise ValueError(
+            say("%(value)s has no zone; write it behind the time, such as +08:00 or Z", value=_shown(value))
+        )
     if not 1970 <= moment.year <= 9000:
-        raise ValueError(f"{_shown(value)} is not between the years 1970 and 9000")
+        raise ValueError(say("%(value)s is not between the years 1970 and 9000", value=_shown(value)))
     return moment.astimezone(UTC)
 
 
@@ -135,7 +149,7 @@ def _hours(value: str) -> str:
 
 def _unique(values: list[str]) -> list[str]:
     if len(set(values)) != len(values):
-        raise ValueError("names a tag twice")
+        raise ValueError(say("names a tag twice"))
     return values
 
 

@@ -7,12 +7,22 @@ from typing import Final
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
-_UNAVAILABLE: Final = "The database does not answer. Try again."
+from webqueue.sentences import say
+
+_UNAVAILABLE: Final = say("The database does not answer. Try again.")
 _BY_SQLITE_CODE: Final = {
-    sqlite3.SQLITE_FULL: "The disk of the database is full. Make room; then everything goes on by itself.",
-    sqlite3.SQLITE_READONLY: "The database cannot be written. Look at its disk and at the rights of its files.",
-    sqlite3.SQLITE_IOERR: "The database cannot be written. Look at its disk and at the rights of its files.",
-    sqlite3.SQLITE_CANTOPEN: "The database cannot be opened. Look at its disk and at the rights of its files.",
+    sqlite3.SQLITE_FULL: say(
+        "The disk of the database is full. Make room; then everything goes on by itself."
+    ),
+    sqlite3.SQLITE_READONLY: say(
+        "The database cannot be written. Look at its disk and at the rights of its files."
+    ),
+    sqlite3.SQLITE_IOERR: say(
+        "The database cannot be written. Look at its disk and at the rights of its files."
+    ),
+    sqlite3.SQLITE_CANTOPEN: say(
+        "The database cannot be opened. Look at its disk and at the rights of its files."
+    ),
 }
 # PostgreSQL: disk full.
 _BY_STATE: Final = {"53100": _BY_SQLITE_CODE[sqlite3.SQLITE_FULL]}

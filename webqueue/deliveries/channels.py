@@ -21,16 +21,17 @@ from sqlalchemy.orm import Session
 from webqueue.database import take_turn
 from webqueue.errors import InvalidInputError, NotFoundError
 from webqueue.models import AuditEntry, StoredSetting
+from webqueue.sentences import say
 
 SETTING: Final = "notifications"
 # The kinds of news, and what each is in words.
 KINDS: Final[Mapping[str, str]] = {
-    "failed": "A job failed, and is not tried again",
-    "attention": "A job is done, but should be looked at",
-    "blocked": "A rate key is blocked for long",
-    "overdue": "Work is overdue: no worker takes it",
-    "recovered": "What failed, was blocked or overdue is well again",
-    "worker_lost": "A worker is gone without having stopped in order",
+    "failed": say("A job failed, and is not tried again"),
+    "attention": say("A job is done, but should be looked at"),
+    "blocked": say("A rate key is blocked for long"),
+    "overdue": say("Work is overdue: no worker takes it"),
+    "recovered": say("What failed, was blocked or overdue is well again"),
+    "worker_lost": say("A worker is gone without having stopped in order"),
 }
 _LONGEST_URL: Final = 2000
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,40})://")
@@ -94,13 +95,15 @@ def add_channel(session: Session, name: str, url: str, *, by: str, now: datetime
     """
     name, url = name.strip(), url.strip()
     if not name or len(name) > 64 or not name.isprintable():
-        raise InvalidInputError.of("name", "must be a name of up to 64 characters")
+        raise InvalidInputError.of("name", say("must be a name of up to 64 characters"))
     if len(url) > _LONGEST_URL or not is_address(url):
         # What cannot be used may have a password in it all the same: it is not repeated.
-        raise InvalidInputError.of("url", "is no address that apprise knows, such as mailto://… or json://…")
+        raise InvalidInputError.of(
+            "url", say("is no address that apprise knows, such as mailto://… or json://…")
+        )
     wanted = _locked(session)
     if name in {channel.name for channel in wanted.channels}:
-        raise InvalidInputError.of("name", f"there is a receiver {name!r} already")
+        raise InvalidInputError.of("name", say("there is a receiver %(name)s already", name=repr(name)))
     channel = Channel(secrets.token_hex(4), name, url)
     _save(session, wanted, replace(wanted, channels=(*wanted.channels, channel)), by=by, now=now)
     return channel
@@ -128,10 +131,10 @@ def choose(
         InvalidInputError: a number is out of bounds, or there is no such kind.
     """
     if unknown := set(kinds) - KINDS.keys():
-        raise InvalidInputError.of("kinds", f"there is no kind {min(unknown)!r}")
+        raise InvalidInputError.of("kinds", say("there is no kind %(kind)s", kind=repr(min(unknown))))
     for name, value in (("blocked_min", blocked_min), ("overdue_min", overdue_min)):
         if not 1 <= value <= 100_000:
-            raise InvalidInputError.of(name, "must be 1 to 100,000 minutes")
+            raise InvalidInputError.of(name, say("must be 1 to 100,000 minutes"))
     wanted = _locked(session)
     changed = replace(wanted, kinds=kinds, blocked_min=blocked_min, overdue_min=overdue_min)
     _save(session, wanted, changed, by=by, now=now)

@@ -17,6 +17,7 @@ from webqueue.handlers.crawl.urls import join
 from webqueue.handlers.protocol import Context, DocumentDraft, FetchError, Parameters, Request, Response
 from webqueue.outcomes import Cancelled, Done, Failed, Outcome
 from webqueue.politeness.evidence import masked_url
+from webqueue.sentences import say
 
 # RFC 9110 §5.6.2 (token) and §5.5 (visible characters; no line end, which would begin another header).
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -28,13 +29,13 @@ _GONE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
 def _header_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a header")
+        raise ValueError(say("%(name)s is no name of a header", name=repr(name)))
     return name
 
 
 def _header_value(value: str) -> str:
     if not _VALUE.fullmatch(value):
-        raise ValueError("must be one line of characters that a header may have")
+        raise ValueError(say("must be one line of characters that a header may have"))
     return value.strip()
 
 

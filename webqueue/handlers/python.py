@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 from webqueue.handlers.json_safe import json_safe_dict
 from webqueue.handlers.protocol import Context, Parameters
 from webqueue.outcomes import Blocked, Cancelled, Checkpoint, Done, Failed, Outcome
+from webqueue.sentences import say
 
 _FUNCTION: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 # A function that takes these is one of govcrawler's kind, and gets that signature.
@@ -33,7 +34,8 @@ class PythonParameters(Parameters):
         default=False,
         title="Isolated",
         description=(
-            "Run it in a process of its own: slower to start, but it can be killed at its time limit and by Force stop, "
+            "Run it in a process of its own: slower to start, but it can be killed at its time limit and by "
+            "Force stop, "
             "and a crash of it harms no other job."
         ),
     )
@@ -44,7 +46,9 @@ class PythonParameters(Parameters):
         # Only its form: the web process need not have the package that the workers have.
         value = value.strip()
         if not _FUNCTION.fullmatch(value):
-            raise ValueError(f"{value!r} does not name a function; write it as package.module:name")
+            raise ValueError(
+                say("%(value)s does not name a function; write it as package.module:name", value=repr(value))
+            )
         return value
 
 

@@ -13,6 +13,8 @@ from pydantic import ValidationError
 from webqueue import logs
 from webqueue.errors import InvalidInputError, NotBuiltError, Problem, WebqueueError
 from webqueue.handlers.protocol import Handler, Parameters
+from webqueue.handlers.refusals import pydantic_sentence
+from webqueue.sentences import Sentence, said, say
 
 log = logs.get(__name__)
 
@@ -24,8 +26,13 @@ class BrokenHandlerError(WebqueueError):
 
     def __init__(self, kind: str, where: str, error: BaseException) -> None:
         super().__init__(
-            f"The handler {kind!r} ({where}) cannot be loaded: {type(error).__name__}: {error}. "
-            "Repair or remove the package that it came with."
+            say(
+                "The handler %(kind)s (%(where)s) cannot be loaded: %(error)s. "
+                "Repair or remove the package that it came with.",
+                kind=repr(kind),
+                where=where,
+                error=f"{type(error).__name__}: {error}",
+            )
         )
         self.kind = kind
 
@@ -85,7 +92,10 @@ class Registry:
                 raise found
             return found
         names = self._names()
-        raise InvalidInputError.of("handler", f"there is no handler {kind!r}; this version has: {names}")
+        raise InvalidInputError.of(
+            "handler",
+            say("there is no handler %(kind)s; this version has: %(names)s", kind=repr(kind), names=names),
+        )
 
     def check_params(self, kind: str, params: Mapping[str, Any], *, adapter: str) -> Parameters:
         """The parameters of a target, checked.
@@ -101,7 +111,7 @@ class Registry:
         try:
             handler = self.get(kind)
         except BrokenHandlerError as error:
-            raise InvalidInputError.of("handler", str(error)) from error
+            raise InvalidInputError.of("handler", said(error)) from error
         if isinstance(handler, MayBeOff) and (refusal := handler.refusal()) is not None:
             raise InvalidInputError.of("handler", refusal)
         model = handler.parameters
@@ -109,7 +119,7 @@ class Registry:
             try:
                 model = handler.parameters_for(adapter)
             except NotBuiltError as error:
-                raise InvalidInputError.of("adapter", str(error)) from error
+                raise InvalidInputError.of("adapter", said(error)) from error
         try:
             return model.model_validate(params)
         except ValidationError as error:
@@ -173,9 +183,15 @@ def _problem(detail: Any) -> Problem:
     path = [str(part) for part in detail["loc"]] or [
         str(context[key]) for key in ("field",) if key in context
     ]
-    message = str(context.get("error") or detail["msg"])
+    message: str
     if detail["type"] == "missing":
-        message = "is required"
+        message = say("is required")
     elif detail["type"] == "extra_forbidden":
-        message = "is not known; check its spelling"
+        message = say("is not known; check its spelling")
+    elif isinstance(error := context.get("error"), Exception):
+        message = said(error)
+    elif isinstance(context.get("message"), Sentence):
+        message = context["message"]
+    else:
+        message = pydantic_sentence(detail)
     return Problem(".".join(["params", *path]), message)

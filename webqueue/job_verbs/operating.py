@@ -17,6 +17,7 @@ from webqueue.job_verbs.submitting import find_job
 from webqueue.job_verbs.types import Life
 from webqueue.jobs_sql.heads import QUEUED
 from webqueue.models import AuditEntry, Job, JobLog, JobStatus, RateKey
+from webqueue.sentences import Sentence, say
 
 _JUST_BEFORE: Final = timedelta(microseconds=1)
 
@@ -40,7 +41,13 @@ def cancel(session: Session, job_id: str, *, by: str, life: Callable[[str], Life
     if job.status == JobStatus.CANCELLED:
         return "cancelled"
     if job.status not in {JobStatus.QUEUED, JobStatus.RUNNING}:
-        raise ConflictError(f"Job #{job.seq} is {job.status} already, it cannot be cancelled.")
+        raise ConflictError(
+            say(
+                "Job #%(seq)s is %(status)s already, it cannot be cancelled.",
+                seq=job.seq,
+                status=Sentence(job.status),
+            )
+        )
     now = clock.now(session)
     asked = {"stop_requested": True, "stop_requested_at": now, "stop_requested_by": by, "modified_at": now}
     if job.status == JobStatus.QUEUED:
@@ -84,11 +91,18 @@ def force_stop(
         return "cancelled"
     if job.status != JobStatus.RUNNING:
         raise ConflictError(
-            f"Job #{job.seq} is {job.status}: only one that is being cancelled can be forced."
+            say(
+                "Job #%(seq)s is %(status)s: only one that is being cancelled can be forced.",
+                seq=job.seq,
+                status=Sentence(job.status),
+            )
         )
     if not job.stop_requested:
         raise ConflictError(
-            f"Job #{job.seq} is running: cancel it first; a Force stop is for a handler that does not stop."
+            say(
+                "Job #%(seq)s is running: cancel it first; a Force stop is for a handler that does not stop.",
+                seq=job.seq,
+            )
         )
     if job.force_requested_at is None:
         now = clock.now(session)
@@ -110,7 +124,13 @@ def move_to_front(session: Session, job_id: str, *, by: str) -> None:
     """
     job, key = _lock_job(session, job_id)
     if job.status != JobStatus.QUEUED:
-        raise ConflictError(f"Job #{job.seq} is {job.status}: only a queued job can be moved to the front.")
+        raise ConflictError(
+            say(
+                "Job #%(seq)s is %(status)s: only a queued job can be moved to the front.",
+                seq=job.seq,
+                status=Sentence(job.status),
+            )
+        )
     now = clock.now(session)
     head = jobs_sql.head(session, key.key)
     due = min(now, job.due_at if head is None or head.seq == job.seq else head.due_at - _JUST_BEFORE)

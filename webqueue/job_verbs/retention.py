@@ -14,6 +14,7 @@ from webqueue.database import take_turn
 from webqueue.errors import InvalidInputError, NotFoundError, Problem
 from webqueue.job_verbs.history import Cut
 from webqueue.models import AuditEntry, StoredSetting, Target
+from webqueue.sentences import say
 from webqueue.settings import Settings
 
 SETTING: Final = "retention"
@@ -93,7 +94,7 @@ def set_rule(session: Session, target: str, rule: Rule, *, by: str, now: datetim
         raise NotFoundError("target", target)
     numbers = asdict(rule)
     problems = [
-        Problem(name, f"must be {low:,} to {high:,}")
+        Problem(name, say("must be %(low)s to %(high)s", low=f"{low:,}", high=f"{high:,}"))
         for name, (low, high) in _BOUNDS.items()
         if numbers[name] is not None and not low <= numbers[name] <= high
     ]

@@ -18,6 +18,7 @@ from webqueue.job_verbs.types import Submitted
 from webqueue.jobs_sql.heads import QUEUED
 from webqueue.models import Job, JobSource, JobStatus, RateKey, Site, Target
 from webqueue.politeness.keys import rate_groups, site_key
+from webqueue.sentences import Sentence, say
 
 # Runs by hand and through the API name the equal job that stands; ticks follow `overlap`, the rest never deduplicate.
 _DEDUPLICATED: Final = frozenset({JobSource.MANUAL, JobSource.API})
@@ -52,7 +53,14 @@ def submit(
         ConflictError: the target runs a command, and commands are off.
     """
     if not 0 <= from_page <= _LAST_PAGE:
-        raise InvalidInputError.of("from_page", f"must be between 0 and {_LAST_PAGE:,}, not {from_page}")
+        raise InvalidInputError.of(
+            "from_page",
+            say(
+                "must be between 0 and %(last_page)s, not %(from_page)s",
+                last_page=f"{_LAST_PAGE:,}",
+                from_page=from_page,
+            ),
+        )
     target, key = lock_key_of_target(session, target_code)
     if accepted := _accepted_before(session, new_id):
         return accepted
@@ -96,8 +104,13 @@ def retry(session: Session, job_id: str, *, by: str, new_id: str | None = None) 
     old = find_job(session, job_id)
     if old.status not in {JobStatus.FAILED, JobStatus.CANCELLED}:
         raise ConflictError(
-            f"Job #{old.seq} is {old.status}: only a failed or cancelled job can be retried. "
-            f"To run {old.target_code} once more, run the target."
+            say(
+                "Job #%(seq)s is %(status)s: only a failed or cancelled job can be retried. To run "
+                "%(target_code)s once more, run the target.",
+                seq=old.seq,
+                status=Sentence(old.status),
+                target_code=old.target_code,
+            )
         )
     target, key = lock_key_of_target(session, old.target_code)
     if accepted := _accepted_before(session, new_id):
@@ -139,7 +152,9 @@ def skip_ticks(session: Session, target_code: str, reasons: Mapping[datetime, st
 
 def _refuse_what_is_off(target: Target) -> None:
     if target.handler == "command" and (refusal := settings.commands_refusal()) is not None:
-        raise ConflictError(f"Target {target.code!r} was not queued. {refusal}")
+        raise ConflictError(
+            say("Target %(code)s was not queued. %(refusal)s", code=repr(target.code), refusal=refusal)
+        )
 
 
 def new_job_id() -> str:

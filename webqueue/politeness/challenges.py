@@ -19,6 +19,7 @@ from webqueue import logs
 from webqueue.database import take_turn
 from webqueue.errors import InvalidInputError, NotFoundError, Problem
 from webqueue.models import AuditEntry, StoredSetting
+from webqueue.sentences import say
 
 SETTING: Final = "challenge_signatures"
 # Challenges are small, and say at once what they are; an article that quotes one does so further below.
@@ -224,7 +225,10 @@ def parse_signatures(data: Any) -> tuple[Signature, ...]:
         InvalidInputError: it names entry and field (`challenge_signatures[0].body`).
     """
     if not isinstance(data, list) or len(data) > MOST_SIGNATURES:
-        raise InvalidInputError.of(SETTING, f"must be a list of at most {MOST_SIGNATURES} signatures")
+        raise InvalidInputError.of(
+            SETTING,
+            say("must be a list of at most %(most_signatures)s signatures", most_signatures=MOST_SIGNATURES),
+        )
     problems: list[Problem] = []
     found: list[Signature] = []
     for number, item in enumerate(data):
@@ -234,7 +238,9 @@ def parse_signatures(data: Any) -> tuple[Signature, ...]:
         problems += wrong
     names = [one.name for one in found]
     problems += [
-        Problem(SETTING, f"{name!r} stands twice") for name in sorted(set(names)) if names.count(name) > 1
+        Problem(SETTING, say("%(name)s stands twice", name=repr(name)))
+        for name in sorted(set(names))
+        if names.count(name) > 1
     ]
     if problems:
         raise InvalidInputError(problems)
@@ -243,21 +249,25 @@ def parse_signatures(data: Any) -> tuple[Signature, ...]:
 
 def _problems(item: Any, where: str) -> list[Problem]:
     if not isinstance(item, dict):
-        return [Problem(where, "must be a mapping with a name and a body, header or location")]
+        return [Problem(where, say("must be a mapping with a name and a body, header or location"))]
     known = {field.name for field in fields(Signature)}
     problems = [
-        Problem(f"{where}.{name}", f"is no field of a signature: {', '.join(sorted(known))}")
+        Problem(
+            f"{where}.{name}", say("is no field of a signature: %(known)s", known=", ".join(sorted(known)))
+        )
         for name in item
         if name not in known
     ]
     name = item.get("name")
     if not isinstance(name, str) or not name.strip() or len(name) > 100 or not name.isprintable():
-        problems.append(Problem(f"{where}.name", "must be a text of 1 to 100 characters"))
+        problems.append(Problem(f"{where}.name", say("must be a text of 1 to 100 characters")))
     if not isinstance(item.get("enabled", True), bool):
-        problems.append(Problem(f"{where}.enabled", "must be true or false"))
+        problems.append(Problem(f"{where}.enabled", say("must be true or false")))
     statuses = item.get("statuses", [200])
     if not _are_statuses(statuses):
-        problems.append(Problem(f"{where}.statuses", "must be a list of HTTP statuses, such as [200, 202]"))
+        problems.append(
+            Problem(f"{where}.statuses", say("must be a list of HTTP statuses, such as [200, 202]"))
+        )
     marks = [mark for mark in ("body", "header", "location") if item.get(mark) is not None]
     if (
         item.get("location") is not None
@@ -266,11 +276,12 @@ def _problems(item: Any, where: str) -> list[Problem]:
     ):
         problems.append(
             Problem(
-                f"{where}.statuses", "must be those of redirects, such as [302], where a location is told by"
+                f"{where}.statuses",
+                say("must be those of redirects, such as [302], where a location is told by"),
             )
         )
     if not marks and item.get("enabled", True):
-        problems.append(Problem(where, "needs a body, a header or a location to be told by"))
+        problems.append(Problem(where, say("needs a body, a header or a location to be told by")))
     return problems + [found for mark in marks for found in _mark_problems(item[mark], mark, where)]
 
 
@@ -284,17 +295,26 @@ def _are_statuses(value: Any) -> bool:
 
 def _mark_problems(value: Any, mark: str, where: str) -> Sequence[Problem]:
     if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_PATTERN or "\0" in value:
-        return [Problem(f"{where}.{mark}", f"must be a text of 1 to {_LONGEST_PATTERN} characters")]
+        return [
+            Problem(
+                f"{where}.{mark}",
+                say(
+                    "must be a text of 1 to %(longest_pattern)s characters", longest_pattern=_LONGEST_PATTERN
+                ),
+            )
+        ]
     if mark == "header" and not _HEADER_NAME.fullmatch(value.partition(":")[0].strip()):
-        return [Problem(f"{where}.{mark}", "must begin with the name of a header, such as x-guard: ^deny")]
+        return [
+            Problem(f"{where}.{mark}", say("must begin with the name of a header, such as x-guard: ^deny"))
+        ]
     expression = value.partition(":")[2].strip() if mark == "header" else value
     try:
         pattern = _expression(expression)
     except regex.error as error:
-        return [Problem(f"{where}.{mark}", f"is no regular expression: {error}")]
+        return [Problem(f"{where}.{mark}", say("is no regular expression: %(error)s", error=str(error)))]
     if mark != "header" and _found(pattern, ""):
         # It would call every page a challenge, and shut every key.
-        return [Problem(f"{where}.{mark}", "matches the empty text, and so every page")]
+        return [Problem(f"{where}.{mark}", say("matches the empty text, and so every page"))]
     return []
 
 

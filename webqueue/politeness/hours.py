@@ -9,6 +9,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from webqueue import logs
+from webqueue.sentences import said, say
 
 log = logs.get(__name__)
 
@@ -109,7 +110,9 @@ def hours_of(text: str | None, timezone: str) -> AllowedHours | UnreadableHours 
         ZoneInfo(timezone)
         return parse_hours(text, timezone)
     except (ValueError, KeyError) as error:
-        problem = f"no time zone {timezone!r}" if isinstance(error, KeyError) else str(error)
+        problem = (
+            say("no time zone %(zone)s", zone=repr(timezone)) if isinstance(error, KeyError) else said(error)
+        )
         log.error("allowed hours cannot be read", hours=text, timezone=timezone, problem=problem)  # noqa: TRY400
         return UnreadableHours(problem)
 
@@ -122,13 +125,20 @@ def parse_hours(text: str, timezone: str) -> AllowedHours:
     """
     match = _FORM.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f'{text[:40]!r} are no hours; write "20:00-06:00", from opening to closing')
+        raise ValueError(
+            say('%(text)s are no hours; write "20:00-06:00", from opening to closing', text=repr(text[:40]))
+        )
     opens_hour, opens_minute, closes_hour, closes_minute = (int(part) for part in match.groups())
     opens, closes = opens_hour * 60 + opens_minute, closes_hour * 60 + closes_minute
     if opens_minute > 59 or closes_minute > 59 or opens >= _DAY or closes > _DAY:
-        raise ValueError(f"{text[:40]!r} names a time that no day has")
+        raise ValueError(say("%(text)s names a time that no day has", text=repr(text[:40])))
     if opens == closes % _DAY:
-        raise ValueError(f"{text[:40]!r} opens and closes at the same time; leave the hours out to allow all")
+        raise ValueError(
+            say(
+                "%(text)s opens and closes at the same time; leave the hours out to allow all",
+                text=repr(text[:40]),
+            )
+        )
     return AllowedHours(opens, closes, timezone)
 
 

@@ -17,6 +17,7 @@ import idna
 
 from webqueue.errors import InvalidInputError
 from webqueue.politeness.cooldown import DEFAULT_COOLDOWN_FACTOR
+from webqueue.sentences import say
 
 MAX_URL_LENGTH = 8192
 MAX_HOST_LENGTH = 253
@@ -111,21 +112,29 @@ def host_of(url: str) -> str:
     empty or overlong labels, bad ports.
     """
     if len(url) > MAX_URL_LENGTH:
-        raise _refused(f"The URL has {len(url)} characters; allowed are {MAX_URL_LENGTH}.")
+        raise _refused(
+            say(
+                "The URL has %(count)s characters; allowed are %(max_url_length)s.",
+                count=len(url),
+                max_url_length=MAX_URL_LENGTH,
+            )
+        )
     if _CONTROL.search(url) or url != url.strip():
         # Browsers drop tabs and line breaks anywhere in a URL and so read another one than a stricter client.
-        raise _refused("The URL contains control characters, or spaces around it. Remove them.")
+        raise _refused(say("The URL contains control characters, or spaces around it. Remove them."))
     match = _AUTHORITY.match(url)
     if match is None:
         raise _refused(_problem_of_scheme(url))
     authority = match["authority"]
     if "\\" in authority:
-        raise _refused("The URL has a backslash before its path, which programs read differently. Write /.")
+        raise _refused(
+            say("The URL has a backslash before its path, which programs read differently. Write /.")
+        )
     if any(char.isspace() for char in authority):
-        raise _refused("The URL has a space before its path. Remove it.")
+        raise _refused(say("The URL has a space before its path. Remove it."))
     if authority.count("@") > 1:
         raise _refused(
-            "The URL has more than one @ before its path. Write an @ of a user name or password as %40."
+            say("The URL has more than one @ before its path. Write an @ of a user name or password as %40.")
         )
     host, port = _host_and_port(authority.rpartition("@")[2])
     _check_port(port)
@@ -136,10 +145,18 @@ def _problem_of_scheme(url: str) -> str:
     shown = _shown(url)
     scheme = _SCHEME.match(url)
     if scheme is None or "." in scheme["name"] or scheme["name"].lower() == "localhost":
-        return f"{shown} has no scheme. Write http:// or https:// in front."
+        return say("%(url)s has no scheme. Write http:// or https:// in front.", url=shown)
     if scheme["name"].lower() in {"http", "https"}:
-        return f"{shown} has no // after its scheme. Write {scheme['name'].lower()}://host/."
-    return f"{shown} has the scheme {scheme['name']!r}; only http and https are fetched."
+        return say(
+            "%(url)s has no // after its scheme. Write %(scheme)s://host/.",
+            url=shown,
+            scheme=scheme["name"].lower(),
+        )
+    return say(
+        "%(url)s has the scheme %(scheme)s; only http and https are fetched.",
+        url=shown,
+        scheme=repr(scheme["name"]),
+    )
 
 
 def _host_and_port(text: str) -> tuple[str, str]:
@@ -147,12 +164,19 @@ def _host_and_port(text: str) -> tuple[str, str]:
         match = _BRACKETED.fullmatch(text)
         if match is None:
             raise _refused(
-                f"The brackets in {_shown(text)} are wrong. An IPv6 address is written [2001:db8::1]."
+                say(
+                    "The brackets in %(text)s are wrong. An IPv6 address is written [2001:db8::1].",
+                    text=_shown(text),
+                )
             )
         return _ipv6(match["host"]), match["port"] or ""
     name, _, port = text.partition(":")
     if ":" in port:
-        raise _refused(f"{_shown(text)} has more than one colon. An IPv6 address is written in brackets.")
+        raise _refused(
+            say(
+                "%(text)s has more than one colon. An IPv6 address is written in brackets.", text=_shown(text)
+            )
+        )
     return _normal_host(name, "url"), port
 
 
@@ -162,30 +186,55 @@ def _check_port(port: str) -> None:
         return
     significant = port.lstrip("0")
     if re.fullmatch(r"[0-9]{1,5}", significant) is None or int(significant) > MAX_PORT:
-        raise _refused(f"The port {_shown(port)} is none; allowed are 1 to {MAX_PORT}.")
+        raise _refused(
+            say(
+                "The port %(port)s is none; allowed are 1 to %(max_port)s.",
+                port=_shown(port),
+                max_port=MAX_PORT,
+            )
+        )
 
 
 def _ipv6(text: str) -> str:
     if "%" in text:
-        raise _refused(f"The address {_shown(text)} has a zone, which means something on one machine only.")
+        raise _refused(
+            say(
+                "The address %(text)s has a zone, which means something on one machine only.",
+                text=_shown(text),
+            )
+        )
     try:
         address = ipaddress.IPv6Address(text)
     except ValueError as error:
-        raise _refused(f"{_shown(text)} is not an IPv6 address.") from error
+        raise _refused(say("%(text)s is not an IPv6 address.", text=_shown(text))) from error
     return str(address.ipv4_mapped or address)
 
 
 def _normal_host(text: str, field: str) -> str:
     if len(text) > 4 * MAX_HOST_LENGTH:
-        raise _refused(f"The host has {len(text)} characters; allowed are {MAX_HOST_LENGTH}.", field)
+        raise _refused(
+            say(
+                "The host has %(count)s characters; allowed are %(max_host_length)s.",
+                count=len(text),
+                max_host_length=MAX_HOST_LENGTH,
+            ),
+            field,
+        )
     host = (text.lower() if text.isascii() else _punycode(text, field)).removesuffix(".")
     if not host:
-        raise _refused("There is no host.", field)
+        raise _refused(say("There is no host."), field)
     labels = host.split(".")
     for label in labels:
         _check_label(label, host, field)
     if len(host) > MAX_HOST_LENGTH:
-        raise _refused(f"The host has {len(host)} characters; allowed are {MAX_HOST_LENGTH}.", field)
+        raise _refused(
+            say(
+                "The host has %(count)s characters; allowed are %(max_host_length)s.",
+                count=len(host),
+                max_host_length=MAX_HOST_LENGTH,
+            ),
+            field,
+        )
     return _ipv4(host, field) if _NUMBER.fullmatch(labels[-1]) else host
 
 
@@ -198,21 +247,35 @@ def _punycode(text: str, field: str) -> str:
         ]
     except UnicodeError as error:  # IDNAError is one
         raise _refused(
-            f"The host {_shown(text)} is not a valid international name: {error}.", field
+            say(
+                "The host %(text)s is not a valid international name: %(error)s.",
+                text=_shown(text),
+                error=str(error),
+            ),
+            field,
         ) from error
     return ".".join(labels).lower()
 
 
 def _check_label(label: str, host: str, field: str) -> None:
     if not label:
-        raise _refused(f"The host {_shown(host)} has an empty part between its dots.", field)
+        raise _refused(say("The host %(host)s has an empty part between its dots.", host=_shown(host)), field)
     if len(label) > MAX_LABEL_LENGTH:
         raise _refused(
-            f"A part of the host {_shown(host)} is longer than {MAX_LABEL_LENGTH} characters.", field
+            say(
+                "A part of the host %(host)s is longer than %(max_label_length)s characters.",
+                host=_shown(host),
+                max_label_length=MAX_LABEL_LENGTH,
+            ),
+            field,
         )
     if _LABEL.fullmatch(label) is None:
         raise _refused(
-            f"The host {_shown(host)} contains characters that no host has (letters, digits, - and _).", field
+            say(
+                "The host %(host)s contains characters that no host has (letters, digits, - and _).",
+                host=_shown(host),
+            ),
+            field,
         )
 
 
@@ -227,7 +290,10 @@ def _ipv4(host: str, field: str) -> str:
         return str(ipaddress.IPv4Address(host))
     except ValueError as error:
         raise _refused(
-            f"The host {_shown(host)} ends in a number but is not an IPv4 address of four decimal numbers.",
+            say(
+                "The host %(host)s ends in a number but is not an IPv4 address of four decimal numbers.",
+                host=_shown(host),
+            ),
             field,
         ) from error
 

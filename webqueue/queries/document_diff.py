@@ -135,7 +135,10 @@ def _passages(old: list[str], new: list[str], notes: _Notes) -> Iterator[Passage
     old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
     if max(len(old_middle), len(new_middle)) > MAX_LINES:
         notes.add(
-            f"The texts differ over more than {MAX_LINES:,} lines; the first {MAX_LINES:,} of each are compared."
+            say(
+                "The texts differ over more than %(most)s lines; the first %(most)s of each are compared.",
+                most=f"{MAX_LINES:,}",
+            )
         )
         old_middle, new_middle, end = old_middle[:MAX_LINES], new_middle[:MAX_LINES], 0
     if not old_middle and not new_middle:
@@ -177,7 +180,10 @@ def _by_words(before: str, after: str, notes: _Notes) -> Iterator[Span]:
     notes.words -= len(old_middle) + len(new_middle)
     if max(len(old_middle), len(new_middle)) > MAX_WORDS or notes.words < 0:
         notes.add(
-            "Passages that changed over many words are shown whole, once as they were and once as they are."
+            say(
+                "Passages that changed over many words are shown whole, once as they were and once as they "
+                "are."
+            )
         )
         yield from _spans("del", old_middle)
         yield from _spans("ins", new_middle)
@@ -235,7 +241,9 @@ def _shortened(passages: Iterator[Passage], notes: _Notes) -> Iterator[Passage]:
         elif passage.folded:
             yield Passage((), passage.folded)
         else:
-            notes.add(f"Only the first {MAX_SHOWN:,} characters of the difference are shown.")
+            notes.add(
+                say("Only the first %(most)s characters of the difference are shown.", most=f"{MAX_SHOWN:,}")
+            )
             shares = max(1, left // max(1, len(passage.spans)))
             yield Passage(tuple(Span(span.op, span.text[:shares], span.count) for span in passage.spans))
             return

@@ -22,6 +22,7 @@ from webqueue.errors import InvalidInputError
 from webqueue.migrations import search_index
 from webqueue.migrations.search_index import FTS_TABLE, SEARCHED_CHARACTERS
 from webqueue.models import Document
+from webqueue.sentences import say
 
 MAX_QUERY: Final = 200  # characters
 SHORT_REACH: Final = 20_000
@@ -92,7 +93,14 @@ class Search:
         """
         query = storable(query or "")
         if len(query) > MAX_QUERY:
-            raise InvalidInputError.of("q", f"has {len(query)} characters; a search takes {MAX_QUERY}.")
+            raise InvalidInputError.of(
+                "q",
+                say(
+                    "has %(count)s characters; a search takes %(max_query)s.",
+                    count=len(query),
+                    max_query=MAX_QUERY,
+                ),
+            )
         return cls(tuple(dict.fromkeys(query.split())))
 
     @property
@@ -121,17 +129,22 @@ def state(session: Session) -> SearchState:
     """How documents are searched in this database."""
     if not search_index.exists(session.connection()):
         if session.get_bind().dialect.name == "sqlite":
-            advice = "this SQLite has no FTS5 with trigrams (3.34 or newer has)"
+            advice = say("this SQLite has no FTS5 with trigrams (3.34 or newer has)")
         else:
-            advice = (
+            advice = say(
                 "let a superuser run CREATE EXTENSION pg_trgm in this database, then run webqueue db upgrade"
             )
-        return SearchState(False, f"Documents are searched without an index, slowly: {advice}.")
+        return SearchState(
+            False, say("Documents are searched without an index, slowly: %(advice)s.", advice=advice)
+        )
     if session.get_bind().dialect.name == "postgresql" and not _knows_all_letters(session):
         return SearchState(
             False,
-            "The search index knows no Chinese, because this database's locale is C: such words are found, but "
-            "slowly. Make the database with the locale C.UTF-8 or any other of UTF-8.",
+            say(
+                "The search index knows no Chinese, because this database's locale is C: such words are "
+                "found, but "
+                "slowly. Make the database with the locale C.UTF-8 or any other of UTF-8."
+            ),
         )
     return SearchState(True, "")
 

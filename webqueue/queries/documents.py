@@ -80,7 +80,10 @@ class DocumentFilter:
     def __post_init__(self) -> None:
         states = [state.value for state in DocumentState]
         if self.state is not None and self.state not in states:
-            raise InvalidInputError.of("state", f"{self.state!r} is none of {', '.join(states)}.")
+            raise InvalidInputError.of(
+                "state",
+                say("%(value)s is none of %(known)s.", value=repr(self.state), known=", ".join(states)),
+            )
         Search.of(self.q)
 
     @property

@@ -16,6 +16,7 @@ from webqueue.models import Job, JobSource, JobStatus
 from webqueue.queries.paging import Page, checked_limit, newest_first
 from webqueue.queries.runs import QUEUED, RUNNING, seconds_between
 from webqueue.queries.waiting import Waiting, waiting_for
+from webqueue.sentences import say
 
 S = TypeVar("S", bound=Select[*tuple[Any, ...]])
 
@@ -135,10 +136,20 @@ class JobFilter:
 
     def __post_init__(self) -> None:
         if self.status is not None and self.status not in JOB_STATUSES:
-            raise InvalidInputError.of("status", f"{self.status!r} is none of {', '.join(JOB_STATUSES)}.")
+            raise InvalidInputError.of(
+                "status",
+                say(
+                    "%(value)s is none of %(known)s.",
+                    value=repr(self.status),
+                    known=", ".join(JOB_STATUSES),
+                ),
+            )
         sources = [source.value for source in JobSource]
         if self.source is not None and self.source not in sources:
-            raise InvalidInputError.of("source", f"{self.source!r} is none of {', '.join(sources)}.")
+            raise InvalidInputError.of(
+                "source",
+                say("%(value)s is none of %(known)s.", value=repr(self.source), known=", ".join(sources)),
+            )
 
 
 def list_jobs(

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from webqueue.errors import InvalidInputError
 from webqueue.models import JobLog
+from webqueue.sentences import say
 
 MAX_LINES = 2000
 LINES_AROUND = 100
@@ -41,7 +42,10 @@ class LogFilter:
 
     def __post_init__(self) -> None:
         if self.level is not None and self.level not in LEVELS:
-            raise InvalidInputError.of("level", f"{self.level!r} is none of {', '.join(LEVELS)}.")
+            raise InvalidInputError.of(
+                "level",
+                say("%(value)s is none of %(known)s.", value=repr(self.level), known=", ".join(LEVELS)),
+            )
 
     def apply(self, statement: Select[JobLog]) -> Select[JobLog]:
         """The statement with these conditions."""

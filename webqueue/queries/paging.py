@@ -10,6 +10,7 @@ from sqlalchemy import Select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from webqueue.errors import InvalidInputError
+from webqueue.sentences import say
 
 MAX_LIMIT = 200
 T = TypeVar("T")
@@ -33,7 +34,9 @@ class Page(Generic[T]):
 def checked_limit(limit: int) -> int:
     """`limit`, when it lies between 1 and MAX_LIMIT. Raises InvalidInputError (`limit`)."""
     if not 1 <= limit <= MAX_LIMIT:
-        raise InvalidInputError.of("limit", f"{limit} is not between 1 and {MAX_LIMIT}.")
+        raise InvalidInputError.of(
+            "limit", say("%(limit)s is not between 1 and %(max_limit)s.", limit=limit, max_limit=MAX_LIMIT)
+        )
     return limit
 
 
@@ -77,6 +80,7 @@ def newest_first(
 def _number(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
         raise InvalidInputError.of(
-            "cursor", f"{cursor[:40]!r} is not a cursor; use the one of the last answer."
+            "cursor",
+            say("%(cursor)s is not a cursor; use the one of the last answer.", cursor=repr(cursor[:40])),
         )
     return int(cursor)

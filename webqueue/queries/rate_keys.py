@@ -19,6 +19,7 @@ from webqueue.queries.paging import MAX_LIMIT, Page, checked_limit
 from webqueue.queries.runs import QUEUED, Run, last_runs_of_keys
 from webqueue.queries.site_keys import sites_by_key
 from webqueue.queries.stuck import stuck_keys
+from webqueue.sentences import say
 
 KEY_STATES = ("running", "stuck", "cooling_down", "paused", "idle")
 
@@ -89,9 +90,11 @@ def list_rate_keys(
     """
     limit = checked_limit(limit)
     if state is not None and state not in KEY_STATES:
-        raise InvalidInputError.of("state", f"{state!r} is none of {', '.join(KEY_STATES)}.")
+        raise InvalidInputError.of(
+            "state", say("%(value)s is none of %(known)s.", value=repr(state), known=", ".join(KEY_STATES))
+        )
     if cursor and not is_key(cursor):
-        raise InvalidInputError.of("cursor", "is no cursor; use the one of the last answer.")
+        raise InvalidInputError.of("cursor", say("is no cursor; use the one of the last answer."))
     world = _World.of(session)
     statement = select(RateKey).order_by(_name(session)).limit(limit + 1)
     if state is not None:

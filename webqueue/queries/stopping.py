@@ -12,6 +12,7 @@ from webqueue import clock
 from webqueue.models import Job, JobStatus, Process
 from webqueue.queries.runs import RUNNING
 from webqueue.queries.stuck import does_not_stop
+from webqueue.sentences import say, say_some
 
 # A handler may be in the middle of something; whoever forces it before has not waited for it.
 FORCE_AFTER = timedelta(seconds=30)
@@ -41,24 +42,38 @@ class Stopping:
     @property
     def worker(self) -> str:
         """The worker's process, in words."""
-        return f"worker (process {self.pid} on {self.host})" if self.pid is not None else "worker"
+        if self.pid is None:
+            return say("worker")
+        return say("worker (process %(pid)s on %(host)s)", pid=self.pid, host=self.host)
 
     @property
     def force_does(self) -> str:
         """What a Force stop does, for whoever has to decide about it."""
         if self.isolated:
-            return (
-                "It runs in a process of its own: that one is killed with everything that it has started, and cannot "
+            return say(
+                "It runs in a process of its own: that one is killed with everything that it has started, "
+                "and cannot "
                 "tidy up. The job ends cancelled, and starts no retry."
             )
-        others = {0: "It runs no other job.", 1: "Its other job is handed back with its checkpoint."}.get(
-            self.beside, f"Its {self.beside} other jobs are handed back with their checkpoints."
+        others = (
+            say_some(
+                "Its other job is handed back with its checkpoint.",
+                "Its %(count)s other jobs are handed back with their checkpoints.",
+                self.beside,
+            )
+            if self.beside
+            else say("It runs no other job.")
         )
-        return (
-            f"It runs in a thread, and a thread cannot be killed: its whole {self.worker} ends instead. "
-            f"{others} The job ends cancelled, and its rate key stays shut for 10 s more. Where that process serves these "
-            "pages too, they are away until somebody, or the service manager, has started it again. A target with the "
-            "parameter isolated can be killed alone."
+        return say(
+            "It runs in a thread, and a thread cannot be killed: its whole %(worker)s ends instead. "
+            "%(others)s "
+            "The job ends cancelled, and its rate key stays shut for 10 s more. Where that process serves "
+            "these pages "
+            "too, they are away until somebody, or the service manager, has started it again. A target with "
+            "the "
+            "parameter isolated can be killed alone.",
+            worker=self.worker,
+            others=others,
         )
 
 

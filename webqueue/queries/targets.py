@@ -17,6 +17,7 @@ from webqueue.queries.jobs import JobRow, job_rows
 from webqueue.queries.paging import Page, checked_limit
 from webqueue.queries.runs import Run, last_runs_of_targets
 from webqueue.queries.site_keys import keys_of_sites
+from webqueue.sentences import say
 
 S = TypeVar("S", bound=Select[*tuple[Any, ...]])
 
@@ -116,7 +117,12 @@ class TargetFilter:
 
     def __post_init__(self) -> None:
         if self.state is not None and self.state not in TARGET_STATES:
-            raise InvalidInputError.of("state", f"{self.state!r} is none of {', '.join(TARGET_STATES)}.")
+            raise InvalidInputError.of(
+                "state",
+                say(
+                    "%(value)s is none of %(known)s.", value=repr(self.state), known=", ".join(TARGET_STATES)
+                ),
+            )
 
 
 def list_targets(

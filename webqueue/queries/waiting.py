@@ -16,6 +16,7 @@ from webqueue.politeness.hours import AllowedHours, UnreadableHours, hours_of
 from webqueue.processes import LOW_DISK
 from webqueue.queries.runs import QUEUED, RUNNING, JobRef
 from webqueue.queries.stuck import does_not_stop
+from webqueue.sentences import say
 
 # Three missed heartbeats and a bit: a worker beats every 15 s (DESIGN section 5).
 ALIVE_FOR = timedelta(seconds=60)
@@ -246,69 +247,127 @@ def _reasons(
     now: datetime,
 ) -> list[tuple[str, str]]:
     """Every reason that holds, the one that weighs most first; never empty."""
-    found = _shut(job, key, state, now)
+    found = _shut(key, state, now)
     if closed is not None:
         found.append(("closed", _closed_words(job.site_code, closed)))
     # A job that opening hours have put off is due when they begin: that is said already.
     put_off = closed is not None and job.due_before_hours is not None
     if job.retry_at is not None and job.retry_at > now and not put_off:
-        found.append(("not_due", "It is not due yet."))
+        found.append(("not_due", say("It is not due yet.")))
     if running is not None:
-        place = f"{ordinal(position)} in line, " if position > 1 else "Next, "
-        does = (
-            f"does not stop; {job.rate_key} stays shut until it has"
-            if running.stuck
-            else f"runs in {job.rate_key} now"
-        )
-        found.append(("behind", f"{place}behind #{running.seq} {running.target}, which {does}."))
+        found.append(("behind", _behind_words(job.rate_key, running, position)))
     elif head is not None and position > 1:
-        found.append(("behind", f"{ordinal(position)} in line, behind #{head.seq} {head.target}."))
+        place = ordinal(position)
+        words = say(
+            "%(place)s in line, behind #%(seq)s %(target)s.", place=place, seq=head.seq, target=head.target
+        )
+        found.append(("behind", words))
     if running is None and key is not None and key.gap_until is not None and key.gap_until > now:
-        cause = f" ({key.gap_cause})" if key.gap_cause else ""
-        found.append(("gap", f"The gap after the last visit to {job.rate_key} is not over{cause}."))
+        found.append(("gap", _gap_words(key)))
     if state.threads == 0:
         found.append(
-            ("no_worker", "No worker is alive: start one with `webqueue serve` or `webqueue worker`.")
+            ("no_worker", say("No worker is alive: start one with `webqueue serve` or `webqueue worker`."))
         )
     elif state.all_low:
+        disk = state.low_disks[0]
         found.append(
-            ("disk_low", f"The disk is low: {state.low_disks[0]}. Make room; then it goes on by itself.")
+            ("disk_low", say("The disk is low: %(disk)s. Make room; then it goes on by itself.", disk=disk))
         )
     elif state.running >= state.threads:
-        found.append(("pool_full", f"All {state.threads} worker threads are busy."))
-    return found or [("starting", "A worker is about to take it.")]
+        found.append(("pool_full", say("All %(count)s worker threads are busy.", count=state.threads)))
+    return found or [("starting", say("A worker is about to take it."))]
 
 
-def _shut(job: Job, key: RateKey | None, state: Pool, now: datetime) -> list[tuple[str, str]]:
+def _behind_words(rate_key: str, running: _Running, position: int) -> str:
+    facts = {"seq": running.seq, "target": running.target, "key": rate_key}
+    if position > 1:
+        facts["place"] = ordinal(position)
+        if running.stuck:
+            return say(
+                "%(place)s in line, behind #%(seq)s %(target)s, which does not stop; %(key)s stays shut until it has.",
+                **facts,
+            )
+        return say("%(place)s in line, behind #%(seq)s %(target)s, which runs in %(key)s now.", **facts)
+    if running.stuck:
+        return say(
+            "Next, behind #%(seq)s %(target)s, which does not stop; %(key)s stays shut until it has.", **facts
+        )
+    return say("Next, behind #%(seq)s %(target)s, which runs in %(key)s now.", **facts)
+
+
+def _gap_words(key: RateKey) -> str:
+    if key.gap_cause:
+        return say(
+            "The gap after the last visit to %(key)s is not over (%(cause)s).",
+            key=key.key,
+            cause=key.gap_cause,
+        )
+    return say("The gap after the last visit to %(key)s is not over.", key=key.key)
+
+
+def _shut(key: RateKey | None, state: Pool, now: datetime) -> list[tuple[str, str]]:
     """What a person or a server has shut."""
     found: list[tuple[str, str]] = []
     if state.paused_all:
-        by = f" by {state.paused_all_by}" if state.paused_all_by else ""
-        found.append(("all_paused", f"Everything is paused{by}; nothing starts until it is resumed."))
+        found.append(("all_paused", _all_paused_words(state.paused_all_by)))
     if key is not None and key.paused_at is not None:
-        by = f" by {key.paused_by}" if key.paused_by else ""
-        note = f": {key.paused_note}" if key.paused_note else ""
-        found.append(("key_paused", f"Rate key {job.rate_key} is paused{by}{note}."))
+        found.append(("key_paused", _paused_words(key)))
     if key is not None and key.cooldown_until is not None and key.cooldown_until > now:
-        cause = f" ({key.cooldown_cause})" if key.cooldown_cause else ""
-        found.append(("cooldown", f"Rate key {job.rate_key} is cooling down{cause}."))
+        found.append(("cooldown", _cooldown_words(key)))
     return found
+
+
+def _all_paused_words(by: str | None) -> str:
+    if by:
+        return say("Everything is paused by %(name)s; nothing starts until it is resumed.", name=by)
+    return say("Everything is paused; nothing starts until it is resumed.")
+
+
+def _paused_words(key: RateKey) -> str:
+    facts = {"key": key.key, "name": key.paused_by, "note": key.paused_note}
+    if key.paused_by and key.paused_note:
+        return say("Rate key %(key)s is paused by %(name)s: %(note)s.", **facts)
+    if key.paused_by:
+        return say("Rate key %(key)s is paused by %(name)s.", **facts)
+    if key.paused_note:
+        return say("Rate key %(key)s is paused: %(note)s.", **facts)
+    return say("Rate key %(key)s is paused.", **facts)
+
+
+def _cooldown_words(key: RateKey) -> str:
+    if key.cooldown_cause:
+        return say("Rate key %(key)s is cooling down (%(cause)s).", key=key.key, cause=key.cooldown_cause)
+    return say("Rate key %(key)s is cooling down.", key=key.key)
 
 
 def _closed_words(site: str, closed: _Closed) -> str:
     if isinstance(closed.hours, UnreadableHours):
-        return (
-            f"The allowed hours of site {site} cannot be read ({closed.hours.problem}); "
-            "it is not visited until they are corrected."
+        return say(
+            "The allowed hours of site %(site)s cannot be read (%(problem)s); "
+            "it is not visited until they are corrected.",
+            site=site,
+            problem=closed.hours.problem,
         )
     local = closed.opens.astimezone(ZoneInfo(closed.hours.timezone))
     opens = f"{local:%Y-%m-%d %H:%M} {local:%z}"
-    return f"Site {site} is visited {closed.hours} ({closed.hours.timezone}) only; it opens {opens}."
+    return say(
+        "Site %(site)s is visited %(hours)s (%(zone)s) only; it opens %(opens)s.",
+        site=site,
+        hours=str(closed.hours),
+        zone=closed.hours.timezone,
+        opens=opens,
+    )
 
 
 def ordinal(number: int) -> str:
     """1st, 2nd, 3rd, 4th; what lies beyond the counted places is told as such."""
     if number > POSITION_LIMIT:
-        return f"More than {POSITION_LIMIT:,}"
-    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number:,}{ending}"
+        return say("More than %(number)s", number=f"{POSITION_LIMIT:,}")
+    shown = f"{number:,}"
+    if number % 10 == 1 and number % 100 != 11:
+        return say("%(number)sst", number=shown)
+    if number % 10 == 2 and number % 100 != 12:
+        return say("%(number)snd", number=shown)
+    if number % 10 == 3 and number % 100 != 13:
+        return say("%(number)srd", number=shown)
+    return say("%(number)sth", number=shown)

@@ -4,6 +4,10 @@
   const byId = (id) => document.getElementById(id);
   const UNANSWERED_AFTER = 15000;
 
+  // What is written here, in the language of the page.
+  const words = JSON.parse(document.querySelector("meta[name=webqueue-words]")?.content || "{}");
+  const say = (name, values) => (words[name] || "").replace(/\{(\w+)\}/g, (_, key) => values[key]);
+
   // Polling: soon while something runs, seldom else, never in a hidden tab.
   let timer = 0, polling = false, answeredAt = Date.now(), failed = false;
 
@@ -14,7 +18,7 @@
     const late = failed || Date.now() - answeredAt > UNANSWERED_AFTER + seconds() * 1000;
     place.hidden = false;
     place.className = late ? "late" : "";
-    place.textContent = (late ? "No answer since " : "Updated ") + clock(new Date(answeredAt));
+    place.textContent = say(late ? "late" : "updated", { time: clock(new Date(answeredAt)) });
   };
   const seconds = () => Number(byId("poll")?.dataset.seconds || 10);
   const schedule = () => {
@@ -50,15 +54,15 @@
   // Relative times, in the words of the server (webqueue/web/formats.py).
   const relative = (at) => {
     const distance = (at - Date.now()) / 1000, size = Math.abs(distance);
-    if (size < 5) return distance >= 0 ? "now" : "just now";
+    if (size < 5) return say(distance >= 0 ? "now" : "justNow");
     let text;
-    if (size < 60) text = `${Math.floor(size)} s`;
-    else if (size < 3600) text = `${Math.floor(size / 60)} min`;
+    if (size < 60) text = say("s", { s: Math.floor(size) });
+    else if (size < 3600) text = say("min", { min: Math.floor(size / 60) });
     else if (size < 86400) {
       const hours = Math.floor(size / 3600), minutes = Math.floor((size % 3600) / 60);
-      text = hours < 6 && minutes ? `${hours} h ${String(minutes).padStart(2, "0")} min` : `${hours} h`;
-    } else text = `${Math.floor(size / 86400)} d`;
-    return distance > 0 ? `in ${text}` : `${text} ago`;
+      text = say(hours < 6 && minutes ? "hMin" : "h", { h: hours, min: String(minutes).padStart(2, "0") });
+    } else text = say("d", { d: Math.floor(size / 86400) });
+    return say(distance > 0 ? "ahead" : "ago", { time: text });
   };
   const showTimes = () => {
     for (const time of document.querySelectorAll("time[data-relative]")) {

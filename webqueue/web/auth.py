@@ -31,14 +31,16 @@ from webqueue.access import Action
 from webqueue.db import database, reading
 from webqueue.errors import InvalidInputError, WebqueueError
 from webqueue.models import User
+from webqueue.sentences import say
 from webqueue.web.answers import by_htmx, came_from, safe_path
+from webqueue.web.languages import gettext, told, told_error
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 SESSION_LIFETIME: Final = timedelta(days=30)
 # The same words for a wrong name and a wrong password: nobody learns which names exist.
-WRONG: Final = "The name or the password is wrong."
+WRONG: Final = say("The name or the password is wrong.")
 API_PREFIX: Final = "/api/"  # has its own guard: tokens instead of sessions
 OPEN_ENDPOINTS: Final = frozenset(
     {"auth.login", "auth.try_login", "auth.setup", "auth.set_up", "auth.login_link", "static"}
@@ -187,7 +189,7 @@ def try_login() -> AnyResponse:
             database(), name, password, clock.now(reading()), address=request.remote_addr or ""
         )
     except access.TooManyTriesError as error:
-        page = render_template("login.html", back=back, name=name, wrong=str(error), first=False)
+        page = render_template("login.html", back=back, name=name, wrong=told_error(error), first=False)
         return make_response(page, 429, {"Retry-After": str(error.wait_sec)})
     if user is None:
         page = render_template("login.html", back=back, name=name, wrong=WRONG, first=False)
@@ -203,7 +205,7 @@ def login_link(token: str) -> AnyResponse:
     except access.LinkRefusedError as error:
         if current_user.is_authenticated:
             return redirect("/", 303)
-        page = render_template("login.html", back="/", name="", wrong=str(error), first=False)
+        page = render_template("login.html", back="/", name="", wrong=told_error(error), first=False)
         return make_response(page, 410)
     return _enter(user, "/")
 
@@ -213,7 +215,7 @@ def setup(token: str) -> AnyResponse:
     """The form that makes the first administrator; the link is used up by the form, not by looking at it."""
     if not access.setup_link_works(reading(), token, clock.now(reading())):
         page = render_template(
-            "login.html", back="/", name="", wrong=str(access.LinkRefusedError()), first=False
+            "login.html", back="/", name="", wrong=told_error(access.LinkRefusedError()), first=False
         )
         return make_response(page, 410)
     return make_response(render_template("setup.html", name="admin", errors={}))
@@ -225,13 +227,13 @@ def set_up(token: str) -> AnyResponse:
     name, password = request.form.get("name", ""), request.form.get("password", "")
     try:
         if password != request.form.get("again", password):
-            raise InvalidInputError.of("again", "The two passwords are not the same.")
+            raise InvalidInputError.of("again", gettext("The two passwords are not the same."))
         user = database().run(lambda s: access.use_setup_link(s, token, name, password, clock.now(s)))
     except InvalidInputError as error:
-        errors = {problem.field: problem.message for problem in error.problems}
+        errors = {problem.field: told(problem.message) for problem in error.problems}
         return make_response(render_template("setup.html", name=name, errors=errors), 422)
     except WebqueueError as error:
-        page = render_template("login.html", back="/", name="", wrong=str(error), first=False)
+        page = render_template("login.html", back="/", name="", wrong=told_error(error), first=False)
         return make_response(page, 410)
     return _enter(user, "/")
 

@@ -19,6 +19,7 @@ from webqueue.web import confirm
 from webqueue.web.auth import needs, user_name
 from webqueue.web.forms import Form, Reader
 from webqueue.web.jobs import acted
+from webqueue.web.languages import gettext
 
 pages = Blueprint("challenges", __name__)
 
@@ -56,7 +57,9 @@ def save() -> AnyResponse:
     return acted(
         url_for("challenges.index"),
         lambda: database().run(lambda s: challenges.put_signature(s, data, by=by, now=clock.now(s))),
-        lambda saved: f"The signature {saved.name} is in force for jobs that start from now on.",
+        lambda saved: gettext(
+            "The signature %(name)s is in force for jobs that start from now on.", name=saved.name
+        ),
     )
 
 
@@ -67,17 +70,15 @@ def switch_off() -> AnyResponse:
     name = request.form.get("name", "")
     back = url_for("challenges.index")
     if not confirm.given():
-        question = (
-            f"Pages of {name} will be taken for content, and the key will not cool down because of them."
-        )
-        return confirm.ask(question, "Switch off", back)
+        question = _taken_for_content(name)
+        return confirm.ask(question, gettext("Switch off"), back)
     by = user_name()
     return acted(
         back,
         lambda: database().run(
             lambda s: challenges.put_signature(s, {"name": name, "enabled": False}, by=by, now=clock.now(s))
         ),
-        lambda _: f"The signature {name} is off.",
+        lambda _: gettext("The signature %(name)s is off.", name=name),
     )
 
 
@@ -88,14 +89,19 @@ def remove() -> AnyResponse:
     name, by = request.form.get("name", ""), user_name()
     back = url_for("challenges.index")
     if name not in {one.name for one in challenges.DEFAULT_SIGNATURES} and not confirm.given():
-        question = (
-            f"Pages of {name} will be taken for content, and the key will not cool down because of them."
-        )
-        return confirm.ask(question, "Delete", back)
+        question = _taken_for_content(name)
+        return confirm.ask(question, gettext("Delete"), back)
     return acted(
         back,
         lambda: database().run(lambda s: challenges.remove_signature(s, name, by=by, now=clock.now(s))),
-        lambda _: f"What was stored for {name} is removed.",
+        lambda _: gettext("What was stored for %(name)s is removed.", name=name),
+    )
+
+
+def _taken_for_content(name: str) -> str:
+    return gettext(
+        "Pages of %(name)s will be taken for content, and the key will not cool down because of them.",
+        name=name,
     )
 
 
@@ -103,7 +109,7 @@ def _data(values: Mapping[str, Any]) -> dict[str, Any]:
     reader = Reader(values)
     statuses = [part for part in reader.text("statuses").replace(",", " ").split() if part]
     if not all(part.isascii() and part.isdigit() and len(part) == 3 for part in statuses):
-        reader.problems.append(Problem("statuses", "must be HTTP statuses, such as 200, 202"))
+        reader.problems.append(Problem("statuses", gettext("must be HTTP statuses, such as 200, 202")))
     marks = {mark: reader.optional(mark) for mark in ("body", "header", "location")}
     reader.raise_problems()
     return {

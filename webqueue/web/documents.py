@@ -14,6 +14,7 @@ from webqueue.documents import OriginalStore
 from webqueue.queries import Diff, DocumentDetail, DocumentFilter, document_export, document_search
 from webqueue.queries.csv_lines import for_spreadsheets
 from webqueue.settings import Settings
+from webqueue.web.languages import gettext, told
 
 pages = Blueprint("documents", __name__)
 
@@ -94,11 +95,14 @@ def _notices(session: Session, filters: DocumentFilter) -> list[str]:
     notices = []
     if not queries.reaches_all(session, filters.search):
         notices.append(
-            f"Words of one or two characters are looked for in the newest {document_search.SHORT_REACH:,} documents "
-            "only; three or more are looked for in all."
+            gettext(
+                "Words of one or two characters are looked for in the newest %(count)s documents only; three or more "
+                "are looked for in all.",
+                count=f"{document_search.SHORT_REACH:,}",
+            )
         )
     state = document_search.state(session)
-    return [*notices, state.message] if state.message else notices
+    return [*notices, told(state.message)] if state.message else notices
 
 
 def _diff(session: Session, document: DocumentDetail) -> Diff | None:

@@ -12,28 +12,36 @@ from werkzeug.wrappers import Response as AnyResponse
 from webqueue import logs
 from webqueue.database import trouble_of
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
+from webqueue.sentences import say
 from webqueue.web import answers
 from webqueue.web.auth import API_PREFIX, OPEN_ENDPOINTS, to_login
+from webqueue.web.languages import gettext, told, told_error
 
 log = logs.get(__name__)
 
 SENTENCES = {
-    400: ("That request was not understood", "Go back and try again."),
-    403: ("You may not do that", "Your role does not allow it. An administrator can change it."),
-    404: ("There is no such page", "It may have been removed, or the address is wrong."),
-    405: ("That is no page", "This address only takes the forms of other pages."),
-    413: ("That is too large", "Send less at once."),
-    503: ("The database does not work at present", "Try again in a moment."),
-    500: ("Something went wrong", "It is a fault of webqueue. The log tells more, under the id below."),
+    400: (say("That request was not understood"), say("Go back and try again.")),
+    403: (say("You may not do that"), say("Your role does not allow it. An administrator can change it.")),
+    404: (say("There is no such page"), say("It may have been removed, or the address is wrong.")),
+    405: (say("That is no page"), say("This address only takes the forms of other pages.")),
+    413: (say("That is too large"), say("Send less at once.")),
+    503: (say("The database does not work at present"), say("Try again in a moment.")),
+    500: (
+        say("Something went wrong"),
+        say("It is a fault of webqueue. The log tells more, under the id below."),
+    ),
 }
 
 
 def init_app(app: Flask) -> None:
     """Answer every error of the pages with a page; those of the API are the API's own."""
     app.register_error_handler(CSRFError, _csrf)
-    app.register_error_handler(NotFoundError, lambda error: _shown(404, str(error)))
-    app.register_error_handler(InvalidInputError, lambda error: _shown(400, str(error)))
-    app.register_error_handler(ConflictError, lambda error: answers.refused(str(error), "/"))
+    app.register_error_handler(NotFoundError, lambda error: _shown(404, told_error(error)))
+    app.register_error_handler(
+        InvalidInputError,
+        lambda error: _shown(400, "; ".join(f"{one.field}: {told(one.message)}" for one in error.problems)),
+    )
+    app.register_error_handler(ConflictError, lambda error: answers.refused(told_error(error), "/"))
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(SecurityError, _foreign_host)
     app.register_error_handler(DBAPIError, _database)
@@ -44,7 +52,9 @@ def _csrf(error: CSRFError) -> AnyResponse:
     if not current_user.is_authenticated and request.endpoint not in OPEN_ENDPOINTS:
         return to_login()
     return _shown(
-        400, "The form was from another session. Open the page again and repeat it.", str(error.description)
+        400,
+        gettext("The form was from another session. Open the page again and repeat it."),
+        str(error.description),
     )
 
 
@@ -72,7 +82,7 @@ def _database(error: DBAPIError) -> AnyResponse:
     if trouble is None or request.path.startswith(API_PREFIX):
         return _surprise(error)
     log.error("database in trouble", request_id=g.get("request_id"), path=request.path, exc_info=error)
-    return _shown(503, trouble)
+    return _shown(503, told(trouble))
 
 
 def _surprise(error: Exception) -> AnyResponse:
@@ -89,7 +99,7 @@ def _surprise(error: Exception) -> AnyResponse:
 
 
 def _shown(code: int, message: str = "", detail: str = "") -> AnyResponse:
-    title, advice = SENTENCES.get(code, SENTENCES[400])
+    title, advice = (told(sentence) for sentence in SENTENCES.get(code, SENTENCES[400]))
     if answers.by_htmx():
         html = render_template("_answer.html", message=f"{title}. {message or advice}", kind=answers.BAD)
         return make_response(html, code)

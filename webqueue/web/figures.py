@@ -7,34 +7,38 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from webqueue.queries import JobRow
+from webqueue.sentences import say
+from webqueue.web import words
+from webqueue.web.languages import told
 
 # The figures of crawls; what another handler counts is shown under its own name.
 _LABELS: Final = {
-    "pages": "List pages",
-    "links": "Links",
-    "new": "New",
-    "changed": "Changed",
-    "unchanged": "Unchanged",
-    "known": "Known",
-    "rechecked": "Known, fetched again",
-    "in_chain": "From an earlier run",
-    "duplicates": "Duplicates",
-    "attachments": "Attachments",
-    "attachments_failed": "Attachments not fetched",
-    "without_link": "Items without link",
-    "left_out": "Links not followed",
-    "files_unchanged": "Sitemap files unchanged",
-    "files_failed": "Sitemap files not read",
-    "total": "Articles, says the site",
-    "failed": "Not fetched",
-    "empty": "Without text",
-    "selector_missed": "Selector missed",
-    "skipped_other_key": "Other hosts, skipped",
-    "missing": "Not found any more",
-    "gone": "Gone",
-    "requests": "Requests",
-    "retried": "Repeated requests",
-    "bytes": "Bytes",
+    "pages": say("List pages"),
+    "links": say("Links"),
+    "new": say("New"),
+    "changed": say("Changed"),
+    "unchanged": say("Unchanged"),
+    "known": say("Known"),
+    "rechecked": say("Known, fetched again"),
+    "in_chain": say("From an earlier run"),
+    "duplicates": say("Duplicates"),
+    "attachments": say("Attachments"),
+    "attachments_failed": say("Attachments not fetched"),
+    "without_link": say("Items without link"),
+    "left_out": say("Links not followed"),
+    "files_unchanged": say("Sitemap files unchanged"),
+    "files_failed": say("Sitemap files not read"),
+    "total": say("Articles, says the site"),
+    "failed": say("Not fetched"),
+    "empty": say("Without text"),
+    "selector_missed": say("Selector missed"),
+    "skipped_other_key": say("Other hosts, skipped"),
+    "missing": say("Not found any more"),
+    "gone": say("Gone"),
+    "requests": say("Requests"),
+    "retried": say("Repeated requests"),
+    "bytes": say("Bytes"),
+    "status": say("Status"),
 }
 _LEFT_OUT: Final = frozenset({"links_on_page_1", "read"})
 # Told also when nothing was counted: nought new articles is an answer.
@@ -66,7 +70,7 @@ def figures_of(job: JobRow) -> Figures:
         ],
         groups=[(_label(name), list(value.items())) for name, value in ordered if isinstance(value, Mapping)],
         failures=[str(failure) for failure in failures[:_LONGEST_LIST]] if isinstance(failures, list) else [],
-        stopped_because=because.replace("_", " ") if isinstance(because, str) else "",
+        stopped_because=_because(because) if isinstance(because, str) else "",
     )
 
 
@@ -84,4 +88,8 @@ def _place(name: str) -> int:
 
 
 def _label(name: str) -> str:
-    return _LABELS.get(name, name.replace("_", " ").capitalize())
+    return told(_LABELS[name]) if name in _LABELS else name.replace("_", " ").capitalize()
+
+
+def _because(code: str) -> str:
+    return told(words.ENDS[code]) if code in words.ENDS else code.replace("_", " ")

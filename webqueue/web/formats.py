@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -20,28 +21,33 @@ from webqueue.db import reading
 from webqueue.errors import InvalidInputError
 from webqueue.queries import Run
 from webqueue.queries.waiting import ordinal
+from webqueue.sentences import say
+from webqueue.web import words
+from webqueue.web.languages import gettext, language, ngettext, told
 
 _BREAKS = re.compile(r"(?<=[./_-])(?=[^./_-])")
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BAR_WIDTH, BAR_STEP, STRIP_HEIGHT, LEAST_HEIGHT, LONG_STRIP = 5, 7, 20, 4, 200
 
+WEEKDAYS = (say("Mon"), say("Tue"), say("Wed"), say("Thu"), say("Fri"), say("Sat"), say("Sun"))
+
 # What is shown for each state: the style, the icon, and the word.
 STATES = {
-    "queued": ("queued", "queued", "Queued"),
-    "running": ("running", "running", "Running"),
-    "cancelling": ("cancelling", "stop", "Cancelling"),
-    "done": ("done", "done", "Done"),
-    "attention": ("attention", "attention", "Look at it"),
-    "failed": ("failed", "failed", "Failed"),
-    "cancelled": ("cancelled", "cancelled", "Cancelled"),
-    "skipped": ("cancelled", "skipped", "Skipped"),
-    "idle": ("queued", "idle", "Idle"),
-    "cooling_down": ("cooldown", "cooldown", "Cooling down"),
-    "paused": ("paused", "paused", "Paused"),
-    "stuck": ("lost", "attention", "Stuck"),
-    "live": ("done", "done", "Live"),
-    "gone": ("cancelled", "cancelled", "Gone"),
+    "queued": ("queued", "queued", say("Queued")),
+    "running": ("running", "running", say("Running")),
+    "cancelling": ("cancelling", "stop", say("Cancelling")),
+    "done": ("done", "done", say("Done")),
+    "attention": ("attention", "attention", say("Look at it")),
+    "failed": ("failed", "failed", say("Failed")),
+    "cancelled": ("cancelled", "cancelled", say("Cancelled")),
+    "skipped": ("cancelled", "skipped", say("Skipped")),
+    "idle": ("queued", "idle", say("Idle")),
+    "cooling_down": ("cooldown", "cooldown", say("Cooling down")),
+    "paused": ("paused", "paused", say("Paused")),
+    "stuck": ("lost", "attention", say("Stuck")),
+    "live": ("done", "done", say("Live")),
+    "gone": ("cancelled", "cancelled", say("Gone")),
 }
 
 
@@ -68,6 +74,8 @@ def init_app(app: Flask) -> None:
         error_words=error_words,
         is_ahead=is_ahead,
         local=local,
+        script_words=script_words,
+        **words.GLOBALS,
     )
 
 
@@ -76,17 +84,17 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return ""
     if seconds < 10:
-        return f"{seconds:.1f} s"
+        return gettext("%(s)s s", s=f"{seconds:.1f}")
     if seconds < MINUTE:
-        return f"{seconds:.0f} s"
+        return gettext("%(s)s s", s=f"{seconds:.0f}")
     if seconds < HOUR:
         minutes, rest = divmod(int(seconds), MINUTE)
-        return f"{minutes} min {rest:02} s"
+        return gettext("%(min)s min %(s)s s", min=minutes, s=f"{rest:02}")
     if seconds < DAY:
         hours, rest = divmod(int(seconds), HOUR)
-        return f"{hours} h {rest // MINUTE:02} min"
+        return gettext("%(h)s h %(min)s min", h=hours, min=f"{rest // MINUTE:02}")
     days, rest = divmod(int(seconds), DAY)
-    return f"{days} d {rest // HOUR} h"
+    return gettext("%(d)s d %(h)s h", d=days, h=rest // HOUR)
 
 
 def relative(at: datetime, now: datetime) -> str:
@@ -94,18 +102,41 @@ def relative(at: datetime, now: datetime) -> str:
     seconds = (at - now).total_seconds()
     size = abs(seconds)
     if size < 5:
-        return "now" if seconds >= 0 else "just now"
+        return gettext("now") if seconds >= 0 else gettext("just now")
     if size < MINUTE:
-        text = f"{int(size)} s"
+        text = gettext("%(s)s s", s=int(size))
     elif size < HOUR:
-        text = f"{int(size // MINUTE)} min"
+        text = gettext("%(min)s min", min=int(size // MINUTE))
     elif size < DAY:
         hours, rest = divmod(int(size), HOUR)
         minutes = rest // MINUTE
-        text = f"{hours} h {minutes:02} min" if hours < 6 and minutes else f"{hours} h"
+        if hours < 6 and minutes:
+            text = gettext("%(h)s h %(min)s min", h=hours, min=f"{minutes:02}")
+        else:
+            text = gettext("%(h)s h", h=hours)
     else:
-        text = f"{int(size // DAY)} d"
-    return f"in {text}" if seconds > 0 else f"{text} ago"
+        text = gettext("%(d)s d", d=int(size // DAY))
+    return gettext("in %(time)s", time=text) if seconds > 0 else gettext("%(time)s ago", time=text)
+
+
+def script_words() -> str:
+    """What `app.js` writes by itself, as JSON."""
+    return json.dumps(
+        {
+            "now": gettext("now"),
+            "justNow": gettext("just now"),
+            "s": gettext("%(s)s s", s="{s}"),
+            "min": gettext("%(min)s min", min="{min}"),
+            "h": gettext("%(h)s h", h="{h}"),
+            "hMin": gettext("%(h)s h %(min)s min", h="{h}", min="{min}"),
+            "d": gettext("%(d)s d", d="{d}"),
+            "ahead": gettext("in %(time)s", time="{time}"),
+            "ago": gettext("%(time)s ago", time="{time}"),
+            "updated": gettext("Updated %(time)s", time="{time}"),
+            "late": gettext("No answer since %(time)s", time="{time}"),
+        },
+        ensure_ascii=False,
+    )
 
 
 def absolute(at: datetime, now: datetime | None = None) -> str:
@@ -146,7 +177,7 @@ def local(at: datetime, timezone: str) -> Markup:
     """A time by the clock of a zone, with its offset."""
     there = at.astimezone(ZoneInfo(timezone))
     offset = there.strftime("%z")
-    text = f"{there:%a %Y-%m-%d %H:%M} {offset[:3]}:{offset[3:]}"
+    text = f"{told(WEEKDAYS[there.weekday()])} {there:%Y-%m-%d %H:%M} {offset[:3]}:{offset[3:]}"
     return Markup('<time datetime="{}">{}</time>').format(_machine(at), text)
 
 
@@ -162,7 +193,7 @@ def plain_seconds(value: float | None) -> str:
 
 def clip(text: str | None, length: int) -> str:
     """`text`, shortened: a crawled title may have a megabyte."""
-    text = text or ""
+    text = told(text or "")
     return text if len(text) <= length else f"{text[:length]}…"
 
 
@@ -182,9 +213,9 @@ def error_words(error: str | None) -> str:
     lines = (error or "").strip().splitlines()
     first = lines[0] if lines else ""
     if first.startswith("cooldown_abort; auto_retry_job="):
-        return "Blocked by the server. It is repeated by itself when the cooldown is over."
+        return gettext("Blocked by the server. It is repeated by itself when the cooldown is over.")
     if first == "cooldown_abort; auto_retry_max_reached":
-        return "Blocked by the server, and every automatic retry was used up."
+        return gettext("Blocked by the server, and every automatic retry was used up.")
     return first
 
 
@@ -197,13 +228,15 @@ def outside(url: str) -> str | None:
     return url if parts.scheme in {"http", "https"} and parts.netloc else None
 
 
-@lru_cache(maxsize=1024)
 def schedule_words(expression: str | None, timezone: str) -> str:
     """A schedule in words."""
-    if not expression:
-        return "Only by hand"
+    return _schedule_words(expression, timezone, language()) if expression else gettext("Only by hand")
+
+
+@lru_cache(maxsize=1024)
+def _schedule_words(expression: str, timezone: str, language: str) -> str:
     try:
-        return cron.parse(expression, timezone).words()
+        return cron.parse(expression, timezone).words(language)
     except InvalidInputError:
         return expression
 
@@ -211,7 +244,7 @@ def schedule_words(expression: str | None, timezone: str) -> str:
 def strip(runs: Sequence[Run], *, height: int = STRIP_HEIGHT) -> Markup:
     """The last runs as bars, whose height is the duration, with the same in words for who cannot see them."""
     if not runs:
-        return Markup('<span class="muted">No runs yet</span>')
+        return Markup('<span class="muted">{}</span>').format(gettext("No runs yet"))
     longest = max((run.seconds or 0.0 for run in runs), default=0.0) or 1.0
     # One line a run, one path a kind of run: rectangles would be half of a page with fifty strips.
     drawn: dict[str, str] = {}
@@ -233,10 +266,10 @@ def strip(runs: Sequence[Run], *, height: int = STRIP_HEIGHT) -> Markup:
 def _strip_words(runs: Sequence[Run]) -> str:
     counted: dict[str, int] = {}
     for run in runs:
-        name = "to look at" if run.attention else run.status
+        name = gettext("to look at") if run.attention else told(words.STATUSES[run.status])
         counted[name] = counted.get(name, 0) + 1
-    told = ", ".join(f"{count} {name}" for name, count in counted.items())
-    return f"{len(runs)} run{'s' if len(runs) != 1 else ''}: {told}"
+    each = ", ".join(f"{count} {name}" for name, count in counted.items())
+    return ngettext("%(count)s run: %(each)s", "%(count)s runs: %(each)s", len(runs), each=each)
 
 
 def _zone() -> tzinfo:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from webqueue.errors import InvalidInputError, Problem
+from webqueue.web.languages import gettext, told
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{0,15}\.?[0-9]{1,15}")
@@ -49,7 +50,7 @@ class Form:
                 if shorter not in self.shown:
                     break
                 name = shorter
-            self.errors.setdefault(name, []).append(problem.message)
+            self.errors.setdefault(name, []).append(told(problem.message))
 
 
 def flat(data: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
@@ -108,7 +109,7 @@ class Reader:
             return int(text)
         if _DECIMAL.fullmatch(text):
             return float(text)
-        self.problems.append(Problem(name, "is not a number"))
+        self.problems.append(Problem(name, gettext("is not a number")))
         return None
 
     def lines(self, name: str) -> list[str]:
@@ -120,7 +121,9 @@ class Reader:
         for line in self.lines(name):
             key, colon, value = line.partition(":")
             if not colon:
-                self.problems.append(Problem(name, f"{line[:60]!r} has no colon; write Name: value"))
+                self.problems.append(
+                    Problem(name, gettext("%(line)s has no colon; write Name: value", line=repr(line[:60])))
+                )
             found[key.strip()] = value.strip()
         return found
 
@@ -132,7 +135,7 @@ class Reader:
         try:
             return json.loads(text)
         except ValueError as error:
-            self.problems.append(Problem(name, f"is no JSON: {error}"))
+            self.problems.append(Problem(name, gettext("is no JSON: %(error)s", error=error)))
             return None
 
     def raise_problems(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from flask import Blueprint, Response, request
@@ -15,9 +16,11 @@ from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.queries import ChosenJob, JobFilter, JobRow
 from webqueue.queries.csv_lines import csv_line, for_spreadsheets
+from webqueue.sentences import Sentence, say
 from webqueue.web import answers, confirm, job_filters
 from webqueue.web.auth import needs, user_name
 from webqueue.web.jobs import worker_life
+from webqueue.web.languages import gettext, ngettext, told
 
 pages = Blueprint("job_bulk", __name__)
 
@@ -60,10 +63,13 @@ def cancel() -> AnyResponse:
     """Cancel many jobs, after naming how many."""
     by, life = user_name(), worker_life()
     return _act(
-        "Cancel",
+        _Verb(
+            lambda count: ngettext("Cancel: %(count)s job", "Cancel: %(count)s jobs", count),
+            lambda count: ngettext("Cancel %(count)s job?", "Cancel %(count)s jobs?", count),
+            say("None of the chosen jobs is queued or running. Tick some, and try again."),
+        ),
         queries.CANCELLABLE,
         lambda job: database().run(lambda s: jobs.cancel(s, job.id, by=by, life=life)),
-        {"cancelled": "cancelled", "cancelling": "being cancelled"},
     )
 
 
@@ -79,49 +85,76 @@ def retry() -> AnyResponse:
         return "standing" if submitted.deduplicated else "queued"
 
     return _act(
-        "Run again",
+        _Verb(
+            lambda count: ngettext("Run again: %(count)s job", "Run again: %(count)s jobs", count),
+            lambda count: ngettext("Run again %(count)s job?", "Run again %(count)s jobs?", count),
+            say("None of the chosen jobs is failed or cancelled. Tick some, and try again."),
+        ),
         queries.REPEATABLE,
         again,
-        {"queued": "queued again", "standing": "not queued, an equal job stands already"},
     )
 
 
-def number_of(count: int, word: str) -> str:
-    """`1 job`, `1,204 jobs`."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
+@dataclass(frozen=True)
+class _Verb:
+    """What is done to many jobs, in words: on the button, in the question, and where there is none to do it to."""
+
+    button: Callable[[int], str]
+    question: Callable[[int], str]
+    nothing: Sentence
 
 
-def _act(
-    verb: str,
-    statuses: Sequence[str],
-    act: Callable[[ChosenJob], str],
-    words: dict[str, str],
-) -> AnyResponse:
+def _told(came: str, count: int) -> str:
+    """What came of `count` jobs."""
+    if came == "cancelled":
+        return ngettext("%(count)s job cancelled", "%(count)s jobs cancelled", count)
+    if came == "cancelling":
+        return ngettext("%(count)s job being cancelled", "%(count)s jobs being cancelled", count)
+    if came == "queued":
+        return ngettext("%(count)s job queued again", "%(count)s jobs queued again", count)
+    if came == "standing":
+        return ngettext(
+            "%(count)s job not queued, an equal job stands already",
+            "%(count)s jobs not queued, an equal job stands already",
+            count,
+        )
+    return ngettext(
+        "%(count)s job left alone, their state has changed",
+        "%(count)s jobs left alone, their state has changed",
+        count,
+    )
+
+
+def _act(verb: _Verb, statuses: Sequence[str], act: Callable[[ChosenJob], str]) -> AnyResponse:
     fallback = job_filters.list_url({})
     chosen, asked = _chosen(statuses)
     if not chosen:
-        what = "queued or running" if statuses is queries.CANCELLABLE else "failed or cancelled"
-        return answers.refused(f"None of the chosen jobs is {what}. Tick some, and try again.", fallback)
+        return answers.refused(told(verb.nothing), fallback)
     if not confirm.given():
         left = asked - len(chosen)
-        question = f"{verb} {number_of(len(chosen), 'job')}? {_examples(chosen)}"
+        question = [verb.question(len(chosen)), examples([f"#{job.seq} {job.target}" for job in chosen])]
         if left > 0:
-            question += f" The other {left:,} chosen are left alone: their state does not allow it."
+            question.append(
+                gettext(
+                    "The other %(count)s chosen are left alone: their state does not allow it.",
+                    count=f"{left:,}",
+                )
+            )
         if len(chosen) == queries.MAX_CHOSEN:
-            question += f" More than {queries.MAX_CHOSEN:,} are not taken at once."
+            question.append(
+                gettext("More than %(count)s are not taken at once.", count=f"{queries.MAX_CHOSEN:,}")
+            )
         newest = str(queries.newest_number(reading()))
         more = {} if "up_to" in request.form else {"up_to": newest}
-        return confirm.ask(question, f"{verb}: {number_of(len(chosen), 'job')}", fallback, more)
-    told: Counter[str] = Counter()
+        return confirm.ask(" ".join(question), verb.button(len(chosen)), fallback, more)
+    came: Counter[str] = Counter()
     for job in chosen:
         try:
-            told[act(job)] += 1
+            came[act(job)] += 1
         except (ConflictError, NotFoundError):
-            told["refused"] += 1  # it ended, or went on, since the question was asked
+            came["refused"] += 1  # it ended, or went on, since the question was asked
     read_anew()
-    words = {**words, "refused": "left alone, their state has changed"}
-    parts = [f"{number_of(count, 'job')} {words[name]}" for name, count in told.items()]
-    return answers.done(f"{'; '.join(parts)}.", fallback)
+    return answers.done(f"{'; '.join(_told(name, count) for name, count in came.items())}.", fallback)
 
 
 def _chosen(statuses: Sequence[str]) -> tuple[tuple[ChosenJob, ...], int]:
@@ -133,14 +166,19 @@ def _chosen(statuses: Sequence[str]) -> tuple[tuple[ChosenJob, ...], int]:
     filters: JobFilter = job_filters.filter_of(job_filters.chosen_in(request.form), clock.now(session))
     up_to = request.form.get("up_to")
     if up_to is not None and not (up_to.isascii() and up_to.isdigit() and len(up_to) <= 18):
-        raise InvalidInputError.of("up_to", f"{up_to[:40]!r} is no number of a job.")
+        raise InvalidInputError.of(
+            "up_to", gettext("%(value)s is no number of a job.", value=repr(up_to[:40]))
+        )
     found = queries.matching_jobs(session, filters, statuses, up_to=None if up_to is None else int(up_to))
     return found, queries.count_jobs(session, filters)
 
 
-def _examples(chosen: Sequence[ChosenJob], shown: int = 3) -> str:
-    named = ", ".join(f"#{job.seq} {job.target}" for job in chosen[:shown])
-    return f"They are {named} and {len(chosen) - shown:,} more." if len(chosen) > shown else f"{named}."
+def examples(names: Sequence[str], shown: int = 3) -> str:
+    """The first of what was chosen, and how many more."""
+    named = ", ".join(names[:shown])
+    if len(names) <= shown:
+        return f"{named}."
+    return gettext("They are %(names)s and %(count)s more.", names=named, count=f"{len(names) - shown:,}")
 
 
 def _cell(job: JobRow, name: str) -> str:

@@ -10,6 +10,9 @@ from flask import url_for
 
 from webqueue.errors import InvalidInputError
 from webqueue.queries import JobFilter
+from webqueue.sentences import say
+from webqueue.web.languages import gettext, told
+from webqueue.web.words import SOURCES, STATUSES
 
 PERIODS: Final = {
     "1h": timedelta(hours=1),
@@ -17,17 +20,22 @@ PERIODS: Final = {
     "7d": timedelta(days=7),
     "30d": timedelta(days=30),
 }
-PERIOD_WORDS: Final = {"1h": "1 hour", "24h": "24 hours", "7d": "7 days", "30d": "30 days"}
+PERIOD_WORDS: Final = {
+    "1h": say("1 hour"),
+    "24h": say("24 hours"),
+    "7d": say("7 days"),
+    "30d": say("30 days"),
+}
 FILTERS: Final = ("status", "attention", "site", "target", "rate_key", "source", "queued", "finished")
 _WORDS: Final = {
-    "status": "{}",
-    "attention": "to look at",
-    "site": "site {}",
-    "target": "target {}",
-    "rate_key": "key {}",
-    "source": "by {}",
-    "queued": "queued in {}",
-    "finished": "finished in {}",
+    "status": "%(value)s",
+    "attention": say("to look at"),
+    "site": say("site %(value)s"),
+    "target": say("target %(value)s"),
+    "rate_key": say("key %(value)s"),
+    "source": say("by %(value)s"),
+    "queued": say("queued in %(value)s"),
+    "finished": say("finished in %(value)s"),
 }
 
 
@@ -63,11 +71,19 @@ def chips(chosen: Mapping[str, str]) -> list[tuple[str, str]]:
     """What each filter says, and the address of the list without it."""
     return [
         (
-            _WORDS[name].format(PERIOD_WORDS.get(value, value) if name in {"queued", "finished"} else value),
+            gettext(_WORDS[name], value=_told_value(name, value)),
             list_url({other: text for other, text in chosen.items() if other != name}),
         )
         for name, value in chosen.items()
     ]
+
+
+def _told_value(name: str, value: str) -> str:
+    if name in {"queued", "finished"}:
+        return told(PERIOD_WORDS.get(value, value))
+    if name == "status":
+        return told(STATUSES.get(value, value))
+    return told(SOURCES.get(value, value)) if name == "source" else value
 
 
 def _since(chosen: Mapping[str, str], name: str, now: datetime) -> datetime | None:
@@ -75,5 +91,7 @@ def _since(chosen: Mapping[str, str], name: str, now: datetime) -> datetime | No
     if period is None:
         return None
     if period not in PERIODS:
-        raise InvalidInputError.of(name, f"{period!r} is none of {', '.join(PERIODS)}.")
+        raise InvalidInputError.of(
+            name, say("%(value)s is none of %(known)s.", value=repr(period), known=", ".join(PERIODS))
+        )
     return now - PERIODS[period]

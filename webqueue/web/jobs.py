@@ -20,6 +20,7 @@ from webqueue.queries.waiting import ordinal
 from webqueue.web import answers, confirm, job_filters, live, log_lines
 from webqueue.web.auth import needs, user_name
 from webqueue.web.figures import figures_of
+from webqueue.web.languages import gettext, told, told_error
 from webqueue.web.log_lines import LEVEL_WORDS, filter_of
 from webqueue.worker.liveness import life_in
 
@@ -117,16 +118,22 @@ def cancel(name: str) -> AnyResponse:
     job = queries.get_job(reading(), name)
     here = url_for("jobs.show", name=job.id)
     if job.status == "running" and not confirm.given():
-        question = (
-            f"#{job.seq} {job.target} is running. It stops after the request in flight, and starts no retry."
+        question = gettext(
+            "#%(seq)s %(target)s is running. It stops after the request in flight, and starts no retry.",
+            seq=job.seq,
+            target=job.target,
         )
-        return confirm.ask(question, "Cancel job", here)
+        return confirm.ask(question, gettext("Cancel job"), here)
     by = user_name()
     life = worker_life()
     return acted(
         here,
         lambda: database().run(lambda s: jobs.cancel(s, job.id, by=by, life=life)),
-        lambda told: f"#{job.seq} is {told}." if told == "cancelled" else f"#{job.seq} is being cancelled.",
+        lambda came: (
+            gettext("#%(seq)s is cancelled.", seq=job.seq)
+            if came == "cancelled"
+            else gettext("#%(seq)s is being cancelled.", seq=job.seq)
+        ),
     )
 
 
@@ -138,14 +145,16 @@ def force_stop(name: str) -> AnyResponse:
     here = url_for("jobs.show", name=job.id)
     state = stopping(reading(), job.seq)
     if state is not None and not confirm.given():
-        return confirm.ask(f"#{job.seq} {job.target}. {state.force_does}", "Force stop", here)
+        return confirm.ask(f"#{job.seq} {job.target}. {told(state.force_does)}", gettext("Force stop"), here)
     by = user_name()
     life = worker_life()
     return acted(
         here,
         lambda: database().run(lambda s: jobs.force_stop(s, job.id, by=by, life=life)),
-        lambda told: (
-            f"#{job.seq} is {told}." if told == "cancelled" else f"#{job.seq} is being forced to stop."
+        lambda came: (
+            gettext("#%(seq)s is cancelled.", seq=job.seq)
+            if came == "cancelled"
+            else gettext("#%(seq)s is being forced to stop.", seq=job.seq)
         ),
     )
 
@@ -172,7 +181,7 @@ def front(name: str) -> AnyResponse:
     return acted(
         url_for("jobs.show", name=job.id),
         lambda: database().run(lambda s: jobs.move_to_front(s, job.id, by=by)),
-        lambda _: f"#{job.seq} is the next of {job.rate_key}.",
+        lambda _: gettext("#%(seq)s is the next of %(key)s.", seq=job.seq, key=job.rate_key),
     )
 
 
@@ -186,12 +195,12 @@ def acted(
         leave: show `fallback` whatever page it came from, because that one is gone with what was deleted.
     """
     try:
-        told = verb()
+        came = verb()
     except ConflictError as error:
         read_anew()
-        return answers.refused(str(error), fallback)
+        return answers.refused(told_error(error), fallback)
     read_anew()
-    return answers.go(fallback, words(told)) if leave else answers.done(words(told), fallback)
+    return answers.go(fallback, words(came)) if leave else answers.done(words(came), fallback)
 
 
 def worker_life() -> Callable[[str], jobs.Life]:
@@ -207,7 +216,7 @@ def submit_trial(target: str) -> AnyResponse:
             lambda s: jobs.submit(s, target, source=JobSource.TRY, by=by, new_id=new_id)
         )
     except ConflictError as error:
-        return answers.refused(str(error), url_for("targets.show", code=target))
+        return answers.refused(told_error(error), url_for("targets.show", code=target))
     read_anew()
     return answers.go(url_for("jobs.show", name=submitted.id), queued_words(submitted))
 
@@ -216,15 +225,27 @@ def queued_words(submitted: jobs.Submitted) -> str:
     """`Queued, 3rd, behind #8123 news` or `Already queued as #8123`."""
     if submitted.deduplicated:
         job = queries.get_job(reading(), submitted.id)
-        return f"Already {'queued' if job.status == 'queued' else 'running'} as #{submitted.seq}."
+        if job.status == "queued":
+            return gettext("Already queued as #%(seq)s.", seq=submitted.seq)
+        return gettext("Already running as #%(seq)s.", seq=submitted.seq)
     job = queries.get_job(reading(), submitted.id)
     waiting = job.waiting
-    if waiting is None:
-        return f"Queued as #{submitted.seq}."
-    behind = f", behind #{waiting.behind.seq} {waiting.behind.target}" if waiting.behind else ""
-    place = f", {ordinal(waiting.position)}" if behind or waiting.position > 1 else ""
-    blocked = waiting.reason not in {"behind", "starting"}
-    return f"Queued as #{submitted.seq}{place}{behind}." + (f" {waiting.message}" if blocked else "")
+    if waiting is None or (waiting.behind is None and waiting.position <= 1):
+        words = gettext("Queued as #%(seq)s.", seq=submitted.seq)
+    elif waiting.behind is None:
+        place = told(ordinal(waiting.position))
+        words = gettext("Queued as #%(seq)s, %(place)s.", seq=submitted.seq, place=place)
+    else:
+        words = gettext(
+            "Queued as #%(seq)s, %(place)s, behind #%(first)s %(target)s.",
+            seq=submitted.seq,
+            place=told(ordinal(waiting.position)),
+            first=waiting.behind.seq,
+            target=waiting.behind.target,
+        )
+    if waiting is None or waiting.reason in {"behind", "starting"}:
+        return words
+    return f"{words} {told(waiting.message)}"
 
 
 def _url_with(chosen: dict[str, str]) -> Callable[..., str]:

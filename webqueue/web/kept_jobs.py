@@ -17,6 +17,7 @@ from webqueue.queries.kept_jobs import BATCH, kept_jobs
 from webqueue.web import answers
 from webqueue.web.auth import needs, user_name
 from webqueue.web.forms import Form
+from webqueue.web.languages import gettext
 
 pages = Blueprint("kept_jobs", __name__)
 
@@ -45,14 +46,16 @@ def save() -> AnyResponse:
         return _page(form, 422)
     read_anew()
     words = (
-        f"{target} has its own rule." if rule != jobs.Rule() else f"{target} is kept as every other target."
+        gettext("%(target)s has its own rule.", target=target)
+        if rule != jobs.Rule()
+        else gettext("%(target)s is kept as every other target.", target=target)
     )
     return answers.done(words, url_for("kept_jobs.index"))
 
 
 def _numbers(said: dict[str, str]) -> dict[str, int | None]:
     wrong = [
-        Problem(name, "must be a whole number, or empty")
+        Problem(name, gettext("must be a whole number, or empty"))
         for name, text in said.items()
         if text and not (text.isascii() and text.isdigit() and len(text) < 10)
     ]

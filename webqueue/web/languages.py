@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from flask import Blueprint, Flask, Response, flash, g, has_request_context, redirect, request
-from flask_babel import Babel, force_locale, get_locale
+from flask import Flask, Response, g, has_request_context, request
+from flask_babel import Babel, get_locale
+from flask_babel import force_locale as speaking
 from flask_babel import gettext as _translated
 from flask_babel import ngettext as _translated_plural
 from flask_login import current_user
-from werkzeug.wrappers import Response as AnyResponse
 
-from webqueue import access
-from webqueue.access import Action
-from webqueue.db import database
-from webqueue.sentences import Sentence
-from webqueue.web import answers
-from webqueue.web.auth import needs
-
-pages = Blueprint("languages", __name__)
+from webqueue.sentences import Sentence, said
 
 # Each by its own name, as whoever looks for it reads it.
 NAMES: Final = {"en": "English", "zh": "简体中文"}
@@ -26,11 +19,22 @@ NAMES: Final = {"en": "English", "zh": "简体中文"}
 TAGS: Final = {"en": "en", "zh": "zh-CN"}
 DEFAULT: Final = "en"
 
+__all__ = [
+    "TAGS",
+    "gettext",
+    "init_app",
+    "language",
+    "ngettext",
+    "of_browser",
+    "speaking",
+    "told",
+    "told_error",
+]
+
 
 def init_app(app: Flask) -> None:
     """Let the pages of `app` speak the language of their reader."""
     Babel(app, default_locale=DEFAULT, locale_selector=_chosen)
-    app.register_blueprint(pages)
     # Whatever a template prints, a Sentence is said in the reader's language.
     app.jinja_env.finalize = _printed
     app.jinja_env.globals.update(told=told)
@@ -71,8 +75,8 @@ def ngettext(one: str, many: str, number: int, **values: object) -> str:
 
 def told(sentence: str) -> str:
     """What a lower layer says, in the reader's language; other texts as they are."""
-    if not isinstance(sentence, Sentence):
-        return sentence
+    if not isinstance(sentence, Sentence) or not sentence:
+        return sentence  # the empty message is the header of a catalog
     values = {
         name: told(value) if isinstance(value, Sentence) else value for name, value in sentence.values.items()
     }
@@ -83,19 +87,7 @@ def told(sentence: str) -> str:
 
 def told_error(error: Exception) -> str:
     """The text of an error, in the reader's language."""
-    return told(error.args[0]) if error.args and isinstance(error.args[0], Sentence) else str(error)
-
-
-@pages.post("/settings/language")
-@needs(Action.READ)
-def choose() -> AnyResponse:
-    """Choose a language, or nothing: then the browser chooses."""
-    chosen, user_id = request.form.get("language", "") or None, current_user.id
-    database().run(lambda s: access.set_language(s, user_id, chosen))
-    with force_locale(chosen or of_browser()):  # the user of this request is the one from before
-        message = gettext("The language is changed.")
-    flash(message, answers.GOOD)
-    return redirect(answers.came_from("/settings"), 303)
+    return told(said(error))
 
 
 def of_browser() -> str:

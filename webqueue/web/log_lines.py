@@ -12,9 +12,14 @@ from webqueue.database import Database
 from webqueue.db import database
 from webqueue.queries import JobRow
 from webqueue.queries.logs import LEVELS, MAX_LINES, LogFilter
+from webqueue.sentences import say
 
 # The lowest level that is shown, and how the form says it.
-LEVEL_WORDS: Final = (("", "Every level"), ("warning", "Warnings and errors"), ("error", "Errors"))
+LEVEL_WORDS: Final = (
+    ("", say("Every level")),
+    ("warning", say("Warnings and errors")),
+    ("error", say("Errors")),
+)
 _LONGEST_TEXT: Final = 200
 
 

@@ -19,6 +19,7 @@ from webqueue.web import answers, confirm
 from webqueue.web.auth import needs, user_name
 from webqueue.web.forms import Form
 from webqueue.web.jobs import acted
+from webqueue.web.languages import gettext
 
 pages = Blueprint("notifications", __name__)
 
@@ -45,7 +46,9 @@ def add() -> AnyResponse:
         form.refuse(error)
         return _page(form, 422)
     read_anew()
-    return answers.done(f"{name} gets notifications. Send a test.", url_for("notifications.index"))
+    return answers.done(
+        gettext("%(name)s gets notifications. Send a test.", name=name), url_for("notifications.index")
+    )
 
 
 @pages.post("/settings/notifications/receivers/<channel_id>/test")
@@ -56,14 +59,16 @@ def test(channel_id: str) -> AnyResponse:
 
     def queue(session: Session) -> str:
         channel = channels.find(channels.read(session), channel_id)
-        text = f"{by} asked for this test. Notifications of webqueue arrive here."
-        messages.send(session, channel, "webqueue: test", text, good=True, now=clock.now(session))
+        text = gettext("%(name)s asked for this test. Notifications of webqueue arrive here.", name=by)
+        messages.send(session, channel, gettext("webqueue: test"), text, good=True, now=clock.now(session))
         return channel.name
 
     return acted(
         url_for("notifications.index"),
         lambda: database().run(queue),
-        lambda name: f"A test for {name} is on its way; it stands below until it is delivered.",
+        lambda name: gettext(
+            "A test for %(name)s is on its way; it stands below until it is delivered.", name=name
+        ),
     )
 
 
@@ -73,13 +78,13 @@ def remove(channel_id: str) -> AnyResponse:
     """Remove a receiver, after asking: nobody can read its address again."""
     name = channels.find(channels.read(reading()), channel_id).name
     if not confirm.given():
-        question = f"{name} gets no notification any more, and its address is forgotten."
-        return confirm.ask(question, "Remove receiver", url_for("notifications.index"))
+        question = gettext("%(name)s gets no notification any more, and its address is forgotten.", name=name)
+        return confirm.ask(question, gettext("Remove receiver"), url_for("notifications.index"))
     by = user_name()
     return acted(
         url_for("notifications.index"),
         lambda: database().run(lambda s: channels.remove_channel(s, channel_id, by=by, now=clock.now(s))),
-        lambda channel: f"{channel.name} gets no notification any more.",
+        lambda channel: gettext("%(name)s gets no notification any more.", name=channel.name),
     )
 
 
@@ -98,12 +103,12 @@ def choose() -> AnyResponse:
         form.refuse(error)
         return _page(form, 422)
     read_anew()
-    return answers.done("Saved.", url_for("notifications.index"))
+    return answers.done(gettext("Saved."), url_for("notifications.index"))
 
 
 def _number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InvalidInputError.of(name, "must be a whole number of minutes")
+        raise InvalidInputError.of(name, gettext("must be a whole number of minutes"))
     return int(text)
 
 

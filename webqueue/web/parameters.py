@@ -12,7 +12,9 @@ from pydantic.fields import FieldInfo
 from webqueue.errors import WebqueueError
 from webqueue.handlers import registry
 from webqueue.handlers.protocol import Parameters
+from webqueue.sentences import Sentence
 from webqueue.web.forms import Reader, as_text
+from webqueue.web.languages import told
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,9 @@ def _field(name: str, info: FieldInfo) -> ParameterField:
     default = None if info.is_required() else info.get_default(call_default_factory=True)
     return ParameterField(
         name=f"params.{name}",
-        label=info.title or name.replace("_", " ").capitalize().replace("url", "URL"),
+        label=told(Sentence(info.title or name.replace("_", " ").capitalize().replace("url", "URL"))),
         kind=_kind(info.annotation),
-        hint=info.description or "",
+        hint=told(Sentence(info.description or "")),
         required=info.is_required(),
         default=default,
     )

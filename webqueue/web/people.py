@@ -14,14 +14,15 @@ from webqueue import access, clock
 from webqueue.access import Action, Role
 from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError, InvalidInputError
-from webqueue.web import answers, confirm
+from webqueue.web import answers, confirm, words
 from webqueue.web.auth import needs, user_name
 from webqueue.web.forms import Form
 from webqueue.web.jobs import acted
+from webqueue.web.languages import gettext, told, told_error
 
 pages = Blueprint("people", __name__)
 
-ROLES: Final = tuple((role.value, role.value) for role in Role)
+ROLES: Final = tuple((role.value, words.ROLES[role.value]) for role in Role)
 MOST_DAYS: Final = 3650
 
 
@@ -48,10 +49,10 @@ def add_user() -> AnyResponse:
         form.refuse(error)
         return _users_page(form, 422)
     except ConflictError as error:
-        form.errors["name"] = [str(error)]
+        form.errors["name"] = [told_error(error)]
         return _users_page(form, 422)
     read_anew()
-    return answers.done(f"{name} can log in now.", url_for("people.users"))
+    return answers.done(gettext("%(name)s can log in now.", name=name), url_for("people.users"))
 
 
 @pages.post("/settings/users/<name>/role")
@@ -59,7 +60,12 @@ def add_user() -> AnyResponse:
 def set_role(name: str) -> AnyResponse:
     """Give a user another role."""
     role = request.form.get("role", "")
-    return _on_user(name, access.set_role, f"{name} is {role} now.", role)
+    return _on_user(
+        name,
+        access.set_role,
+        gettext("%(name)s is %(role)s now.", name=name, role=told(words.ROLES.get(role, role))),
+        role,
+    )
 
 
 @pages.post("/settings/users/<name>/password")
@@ -69,10 +75,13 @@ def set_password(name: str) -> AnyResponse:
     password = request.form.get("password", "")
     try:
         return _on_user(
-            name, access.set_password, f"{name} has another password; their sessions ended.", password
+            name,
+            access.set_password,
+            gettext("%(name)s has another password; their sessions ended.", name=name),
+            password,
         )
     except InvalidInputError as error:
-        return answers.refused(error.problems[0].message, url_for("people.users"))
+        return answers.refused(told(error.problems[0].message), url_for("people.users"))
 
 
 @pages.post("/settings/users/<name>/disable")
@@ -80,16 +89,19 @@ def set_password(name: str) -> AnyResponse:
 def disable(name: str) -> AnyResponse:
     """Shut a user out, after asking."""
     if not confirm.given():
-        question = f"{name} is logged out at once, and cannot log in. What {name} did stays in the audit log."
-        return confirm.ask(question, "Disable user", url_for("people.users"))
-    return _on_user(name, access.disable_user, f"{name} is shut out.")
+        question = gettext(
+            "%(name)s is logged out at once, and cannot log in. What %(name)s did stays in the audit log.",
+            name=name,
+        )
+        return confirm.ask(question, gettext("Disable user"), url_for("people.users"))
+    return _on_user(name, access.disable_user, gettext("%(name)s is shut out.", name=name))
 
 
 @pages.post("/settings/users/<name>/enable")
 @needs(Action.USERS)
 def enable(name: str) -> AnyResponse:
     """Let a user in again."""
-    return _on_user(name, access.enable_user, f"{name} can log in again.")
+    return _on_user(name, access.enable_user, gettext("%(name)s can log in again.", name=name))
 
 
 @pages.get("/settings/tokens")
@@ -119,7 +131,7 @@ def add_token() -> AnyResponse:
         form.refuse(error)
         return _tokens_page(form, 422)
     except ConflictError as error:
-        form.errors["name"] = [str(error)]
+        form.errors["name"] = [told_error(error)]
         return _tokens_page(form, 422)
     read_anew()
     return _tokens_page(Form({"role": role, "days": "365"}), made=(name, plaintext))
@@ -131,13 +143,15 @@ def revoke(name: str) -> AnyResponse:
     """End a token, after asking."""
     back = url_for("people.tokens")
     if not confirm.given():
-        question = f"Whoever uses the token {name} is refused from now on. It cannot be taken back."
-        return confirm.ask(question, "Revoke token", back)
+        question = gettext(
+            "Whoever uses the token %(name)s is refused from now on. It cannot be taken back.", name=name
+        )
+        return confirm.ask(question, gettext("Revoke token"), back)
     by = user_name()
     return acted(
         back,
         lambda: database().run(lambda s: access.revoke_token(s, name, by=by, now=clock.now(s))),
-        lambda _: f"The token {name} is revoked.",
+        lambda _: gettext("The token %(name)s is revoked.", name=name),
     )
 
 
@@ -158,7 +172,14 @@ def _days(text: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_DAYS):
-        raise InvalidInputError.of("days", f"{text[:20]!r} is no number of days between 1 and {MOST_DAYS}.")
+        raise InvalidInputError.of(
+            "days",
+            gettext(
+                "%(value)s is no number of days between 1 and %(most)s.",
+                value=repr(text[:20]),
+                most=MOST_DAYS,
+            ),
+        )
     return int(text)
 
 

@@ -15,13 +15,15 @@ from webqueue.deliveries import switches, windows
 from webqueue.errors import InvalidInputError
 from webqueue.models import Target
 from webqueue.queries.deliveries import open_deliveries
+from webqueue.sentences import say
 from webqueue.web.auth import needs, user_name
 from webqueue.web.jobs import acted
+from webqueue.web.languages import gettext, told
 
 pages = Blueprint("rag_export", __name__)
 
 _SWITCH: Final = {"on": True, "off": False, "reset": None}
-_WORDS: Final = {"on": "on", "off": "off", "reset": "as for every other target"}
+_WORDS: Final = {"on": say("on"), "off": say("off"), "reset": say("as for every other target")}
 
 
 @pages.get("/settings/export")
@@ -48,10 +50,16 @@ def switch() -> AnyResponse:
     target = request.form.get("target", "").strip() or None
     word = request.form.get("switch", "")
     if word not in _SWITCH or (target is None and word == "reset"):
-        raise InvalidInputError.of("switch", f"{word!r} is none of {', '.join(_SWITCH)}.")
+        raise InvalidInputError.of(
+            "switch", say("%(value)s is none of %(known)s.", value=repr(word), known=", ".join(_SWITCH))
+        )
     by = user_name()
     return acted(
         url_for("rag_export.index"),
         lambda: database().run(lambda s: switches.switch(s, target, _SWITCH[word], by=by, now=clock.now(s))),
-        lambda _: f"Export of {target or 'all targets without a switch of their own'}: {_WORDS[word]}.",
+        lambda _: gettext(
+            "Export of %(target)s: %(state)s.",
+            target=target or gettext("all targets without a switch of their own"),
+            state=told(_WORDS[word]),
+        ),
     )

@@ -20,6 +20,7 @@ from webqueue.web import confirm
 from webqueue.web.auth import needs, user_name
 from webqueue.web.forms import Form, Reader
 from webqueue.web.jobs import acted
+from webqueue.web.languages import gettext, ngettext
 
 pages = Blueprint("rate_groups", __name__)
 
@@ -47,15 +48,20 @@ def add() -> AnyResponse:
         form.refuse(error)
         return _page(form, 422)
     if not confirm.given():
-        question = (
-            f"Sites with the adapter {data['adapter']} at or below {data['host_suffix']} share {data['key']}."
+        question = gettext(
+            "Sites with the adapter %(adapter)s at or below %(host)s share %(key)s.",
+            adapter=data["adapter"],
+            host=data["host_suffix"],
+            key=data["key"],
         )
-        return confirm.ask(f"{question} {_told(moves)}", "Save rate group", url_for("rate_groups.index"))
+        return confirm.ask(
+            f"{question} {_told(moves)}", gettext("Save rate group"), url_for("rate_groups.index")
+        )
     by = user_name()
     return acted(
         url_for("rate_groups.index"),
         lambda: database().run(lambda s: groups.put_group(s, data, by=by, now=clock.now(s))),
-        lambda _: f"The rate group of {data['key']} is saved.",
+        lambda _: gettext("The rate group of %(key)s is saved.", key=data["key"]),
     )
 
 
@@ -65,12 +71,14 @@ def delete(number: int) -> AnyResponse:
     """Delete a group, after telling which sites change their key."""
     back = url_for("rate_groups.index")
     if not confirm.given():
-        return confirm.ask(_told(groups.moves_without_group(reading(), number)), "Delete rate group", back)
+        return confirm.ask(
+            _told(groups.moves_without_group(reading(), number)), gettext("Delete rate group"), back
+        )
     by = user_name()
     return acted(
         back,
         lambda: database().run(lambda s: groups.delete_group(s, number, by=by, now=clock.now(s))),
-        lambda _: "The rate group is deleted.",
+        lambda _: gettext("The rate group is deleted."),
     )
 
 
@@ -90,15 +98,24 @@ def _data(values: Mapping[str, Any]) -> dict[str, Any]:
 def _told(moves: Sequence[groups.KeyMove]) -> str:
     """What a change of the groups does to sites and their queued jobs."""
     if not moves:
-        return "No site gets another rate key by it."
-    shown = "; ".join(f"{move.site} from {move.old} to {move.new}" for move in moves[:MOVES_SHOWN])
-    more = f"; and {len(moves) - MOVES_SHOWN} more" if len(moves) > MOVES_SHOWN else ""
-    queued = sum(move.queued for move in moves)
-    sites = "1 site gets" if len(moves) == 1 else f"{len(moves)} sites get"
-    return (
-        f"{sites} another rate key: {shown}{more}. "
-        f"Queued jobs that move along: {queued:,}. Running ones keep their key."
+        return gettext("No site gets another rate key by it.")
+    shown = [
+        gettext("%(site)s from %(old)s to %(new)s", site=move.site, old=move.old, new=move.new)
+        for move in moves[:MOVES_SHOWN]
+    ]
+    if len(moves) > MOVES_SHOWN:
+        shown.append(gettext("and %(count)s more", count=len(moves) - MOVES_SHOWN))
+    sites = ngettext(
+        "%(count)s site gets another rate key: %(moves)s.",
+        "%(count)s sites get another rate key: %(moves)s.",
+        len(moves),
+        moves="; ".join(shown),
     )
+    queued = gettext(
+        "Queued jobs that move along: %(count)s. Running ones keep their key.",
+        count=f"{sum(move.queued for move in moves):,}",
+    )
+    return f"{sites} {queued}"
 
 
 def _page(form: Form, status: int = 200) -> AnyResponse:

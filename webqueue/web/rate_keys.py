@@ -13,6 +13,7 @@ from webqueue.queries.blocks import blocks_of_key, targets_of_sites
 from webqueue.web import confirm, live
 from webqueue.web.auth import needs, user_name
 from webqueue.web.jobs import acted
+from webqueue.web.languages import gettext, told
 
 pages = Blueprint("rate_keys", __name__)
 
@@ -74,7 +75,7 @@ def pause(key: str) -> AnyResponse:
     return acted(
         _page_of(key),
         lambda: database().run(lambda s: jobs.pause_key(s, key, by=by, note=note)),
-        lambda _: f"{key} is paused. What runs goes on; nothing new starts.",
+        lambda _: gettext("%(key)s is paused. What runs goes on; nothing new starts.", key=key),
     )
 
 
@@ -86,7 +87,7 @@ def resume(key: str) -> AnyResponse:
     return acted(
         _page_of(key),
         lambda: database().run(lambda s: jobs.resume_key(s, key, by=by)),
-        lambda _: f"{key} is resumed.",
+        lambda _: gettext("%(key)s is resumed.", key=key),
     )
 
 
@@ -95,13 +96,16 @@ def resume(key: str) -> AnyResponse:
 def lift_cooldown(key: str) -> AnyResponse:
     """End a cooldown, after asking: the server asked for it."""
     if not confirm.given():
-        question = f"The server of {key} asked for a pause. Visiting it again at once may get you blocked for longer."
-        return confirm.ask(question, "End cooldown", _page_of(key))
+        question = gettext(
+            "The server of %(key)s asked for a pause. Visiting it again at once may get you blocked for longer.",
+            key=key,
+        )
+        return confirm.ask(question, gettext("End cooldown"), _page_of(key))
     by = user_name()
     return acted(
         _page_of(key),
         lambda: database().run(lambda s: jobs.lift_cooldown(s, key, by=by)),
-        lambda _: f"The cooldown of {key} is over.",
+        lambda _: gettext("The cooldown of %(key)s is over.", key=key),
     )
 
 
@@ -110,13 +114,13 @@ def lift_cooldown(key: str) -> AnyResponse:
 def pause_all() -> AnyResponse:
     """Let nothing start anywhere, after asking."""
     if not confirm.given():
-        question = "What runs goes on; nothing new starts in any rate key until you resume."
-        return confirm.ask(question, "Pause all", url_for("overview.index"))
+        question = gettext("What runs goes on; nothing new starts in any rate key until you resume.")
+        return confirm.ask(question, gettext("Pause all"), url_for("overview.index"))
     by = user_name()
     return acted(
         url_for("overview.index"),
         lambda: database().run(lambda s: jobs.pause_all(s, by=by)),
-        lambda _: "Everything is paused. What runs goes on.",
+        lambda _: gettext("Everything is paused. What runs goes on."),
     )
 
 
@@ -128,7 +132,7 @@ def resume_all() -> AnyResponse:
     return acted(
         url_for("overview.index"),
         lambda: database().run(lambda s: jobs.resume_all(s, by=by)),
-        lambda _: "Everything goes on. Paused rate keys stay paused.",
+        lambda _: gettext("Everything goes on. Paused rate keys stay paused."),
     )
 
 
@@ -142,4 +146,4 @@ def _resolve(url: str) -> tuple[str | None, str | None]:
     try:
         return queries.resolve_url(reading(), url), None
     except InvalidInputError as error:
-        return None, error.problems[0].message
+        return None, told(error.problems[0].message)

@@ -13,12 +13,13 @@ from webqueue.errors import InvalidInputError
 from webqueue.models import JobSource, JobStatus
 from webqueue.queries import JobFilter
 from webqueue.queries.coming import coming_ticks
+from webqueue.sentences import say
 from webqueue.web import live
 
 pages = Blueprint("schedule", __name__)
 
 SPANS: Final = {"24h": timedelta(hours=24), "7d": timedelta(days=7), "30d": timedelta(days=30)}
-SPAN_WORDS: Final = {"24h": "24 hours", "7d": "7 days", "30d": "30 days"}
+SPAN_WORDS: Final = {"24h": say("24 hours"), "7d": say("7 days"), "30d": say("30 days")}
 FILTERS: Final = ("rate_key", "span", "past")
 TICKS_SHOWN: Final = 100
 
@@ -33,9 +34,13 @@ def index() -> Response:
     chosen = {name: value for name in FILTERS if (value := request.args.get(name, "").strip()[:300])}
     span = chosen.get("span", "24h")
     if span not in SPANS:
-        raise InvalidInputError.of("span", f"{span!r} is none of {', '.join(SPANS)}.")
+        raise InvalidInputError.of(
+            "span", say("%(value)s is none of %(known)s.", value=repr(span), known=", ".join(SPANS))
+        )
     if chosen.get("past", "skipped") != "skipped":
-        raise InvalidInputError.of("past", f"{chosen['past']!r} is not 'skipped'.")
+        raise InvalidInputError.of(
+            "past", say("%(value)s is none of %(known)s.", value=repr(chosen["past"]), known="skipped")
+        )
     now = clock.now(session)
     key = chosen.get("rate_key")
     past = JobFilter(

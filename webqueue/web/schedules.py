@@ -7,16 +7,18 @@ from datetime import datetime
 
 from webqueue import cron
 from webqueue.errors import InvalidInputError
+from webqueue.sentences import say
+from webqueue.web.languages import language, told
 
 SHOWN = 5
 PRESETS = (
-    ("0 3 * * *", "Every day at 03:00"),
-    ("0 */6 * * *", "Every 6 hours"),
-    ("30 * * * *", "Every hour, at half past"),
-    ("*/15 * * * *", "Every 15 minutes"),
-    ("0 7 * * 1-5", "On working days at 07:00"),
-    ("0 4 * * 1", "On Mondays at 04:00"),
-    ("0 4 1 * *", "On the 1st of the month at 04:00"),
+    ("0 3 * * *", say("Every day at 03:00")),
+    ("0 */6 * * *", say("Every 6 hours")),
+    ("30 * * * *", say("Every hour, at half past")),
+    ("*/15 * * * *", say("Every 15 minutes")),
+    ("0 7 * * 1-5", say("On working days at 07:00")),
+    ("0 4 * * 1", say("On Mondays at 04:00")),
+    ("0 4 1 * *", say("On the 1st of the month at 04:00")),
 )
 
 
@@ -38,10 +40,12 @@ def preview(expression: str | None, timezone: str, now: datetime) -> Preview | N
     try:
         schedule = cron.parse(expression, timezone)
         return Preview(
-            words=schedule.words(),
+            words=schedule.words(language()),
             timezone=timezone,
             times=tuple(schedule.next_times(now, SHOWN)),
             notes=tuple(schedule.dst_notes(now)),
         )
     except InvalidInputError as error:
-        return Preview(errors=tuple(f"{problem.field}: {problem.message}" for problem in error.problems))
+        return Preview(
+            errors=tuple(f"{problem.field}: {told(problem.message)}" for problem in error.problems)
+        )

@@ -14,9 +14,11 @@ from webqueue.access import Action
 from webqueue.db import database, reading
 from webqueue.errors import InvalidInputError
 from webqueue.models import User
-from webqueue.web import live
+from webqueue.sentences import say
+from webqueue.web import answers, live
 from webqueue.web.auth import SignedIn, needs
 from webqueue.web.forms import Form
+from webqueue.web.languages import gettext, of_browser, speaking, told_error
 
 pages = Blueprint("settings", __name__)
 
@@ -45,7 +47,7 @@ def zone() -> AnyResponse:
         response = _page(queries.state_version(reading()), form)
         response.status_code = 422
         return response
-    flash(f"Times are shown by the clock of {chosen}.", "good")
+    flash(gettext("Times are shown by the clock of %(zone)s.", zone=chosen), "good")
     return redirect(url_for("settings.index"), 303)
 
 
@@ -59,13 +61,24 @@ def password() -> AnyResponse:
             database(), name, old, new, clock.now(reading()), address=request.remote_addr or ""
         )
     except access.TooManyTriesError as error:
-        refused = InvalidInputError.of("old", str(error))
+        refused = InvalidInputError.of("old", told_error(error))
         return _refused_password(refused, HTTPStatus.TOO_MANY_REQUESTS, {"Retry-After": str(error.wait_sec)})
     except InvalidInputError as error:
         return _refused_password(error, HTTPStatus.UNPROCESSABLE_ENTITY, {})
     login_user(SignedIn.of(user))
-    flash("The password is changed. Your other sessions have ended.", "good")
+    flash(gettext("The password is changed. Your other sessions have ended."), "good")
     return redirect(url_for("settings.index"), 303)
+
+
+@pages.post("/settings/language")
+@needs(Action.READ)
+def language() -> AnyResponse:
+    """Choose a language, or nothing: then the browser chooses. Every page has its buttons, and is shown again."""
+    chosen, user_id = request.form.get("language", "") or None, current_user.id
+    database().run(lambda s: access.set_language(s, user_id, chosen))
+    with speaking(chosen or of_browser()):  # the user of this request is the one from before
+        flash(gettext("The language is changed."), answers.GOOD)
+    return redirect(answers.came_from(url_for("settings.index")), 303)
 
 
 @pages.post("/settings/theme")
@@ -74,14 +87,16 @@ def theme() -> AnyResponse:
     """Choose light, dark, or what the browser says."""
     chosen = request.form.get("theme", "")
     if chosen not in THEMES:
-        raise InvalidInputError.of("theme", f"{chosen!r} is none of {', '.join(THEMES)}.")
+        raise InvalidInputError.of(
+            "theme", say("%(value)s is none of %(known)s.", value=repr(chosen), known=", ".join(THEMES))
+        )
     user_id = current_user.id
 
     def save(session: Session) -> None:
         session.get_one(User, user_id).theme = chosen
 
     database().run(save)
-    flash("The theme is changed.", "good")
+    flash(gettext("The theme is changed."), "good")
     return redirect(url_for("settings.index"), 303)
 
 

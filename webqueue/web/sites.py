@@ -18,6 +18,7 @@ from webqueue.web import confirm
 from webqueue.web.auth import may, needs, user_name
 from webqueue.web.forms import Form, Reader, header_lines, without_nothing
 from webqueue.web.jobs import acted
+from webqueue.web.languages import gettext
 
 pages = Blueprint("sites", __name__)
 
@@ -55,7 +56,7 @@ def save_new() -> AnyResponse:
     form = Form.sent(request.form)
     code = str(form.values.get("code", "")).strip()
     if code and reading().get(Site, code) is not None:
-        form.errors["code"] = [f"There is a site {code!r} already."]
+        form.errors["code"] = [gettext("There is a site %(code)s already.", code=repr(code))]
         return make_response(_form(form, code=None), 422)
     return _save(form, code, new=True)
 
@@ -87,15 +88,17 @@ def delete(code: str) -> AnyResponse:
     """Delete a site that has neither jobs nor documents, after asking."""
     site = queries.get_site(reading(), code)
     if not confirm.given():
-        question = (
-            f"Delete the site {code} and its {site.targets} targets? Sites with jobs or documents are kept."
+        question = gettext(
+            "Delete the site %(code)s and its %(count)s targets? Sites with jobs or documents are kept.",
+            code=code,
+            count=site.targets,
         )
-        return confirm.ask(question, "Delete site", url_for("sites.edit", code=code))
+        return confirm.ask(question, gettext("Delete site"), url_for("sites.edit", code=code))
     by = user_name()
     return acted(
         url_for("sites.index"),
         lambda: database().run(lambda s: config.delete_site(s, code, by=by, now=clock.now(s))),
-        lambda _: f"The site {code} is deleted.",
+        lambda _: gettext("The site %(code)s is deleted.", code=code),
         leave=True,
     )
 
@@ -116,7 +119,7 @@ def _save(form: Form, code: str, *, new: bool) -> AnyResponse:
         form.refuse(error)
         return make_response(_form(form, code=None if new else code), 422)
     read_anew()
-    flash(f"The site {code} is saved.", "good")
+    flash(gettext("The site %(code)s is saved.", code=code), "good")
     has_targets = queries.get_site(reading(), code).targets > 0
     return redirect(url_for("sites.index") if has_targets else url_for("targets.add", site=code), 303)
 

@@ -16,7 +16,8 @@ from webqueue.models import JobSource
 from webqueue.queries import TargetFilter
 from webqueue.web import answers, confirm
 from webqueue.web.auth import needs, user_name
-from webqueue.web.job_bulk import number_of
+from webqueue.web.job_bulk import examples
+from webqueue.web.languages import gettext, ngettext, told, told_error
 
 pages = Blueprint("target_bulk", __name__)
 
@@ -34,9 +35,11 @@ def run() -> AnyResponse:
         submitted = database().run(
             lambda s: jobs.submit(s, code, source=JobSource.MANUAL, by=by, new_id=new_id)
         )
-        return "has a job already" if submitted.deduplicated else "queued"
+        return "standing" if submitted.deduplicated else "queued"
 
-    return _each("Run now", submit)
+    return _each(
+        lambda count: ngettext("Run now: %(count)s target", "Run now: %(count)s targets", count), submit
+    )
 
 
 @pages.post("/bulk/targets/pause")
@@ -49,7 +52,7 @@ def pause() -> AnyResponse:
         database().run(lambda s: config.pause_target(s, code, by=by, now=clock.now(s)))
         return "paused"
 
-    return _each("Pause", rest)
+    return _each(lambda count: ngettext("Pause: %(count)s target", "Pause: %(count)s targets", count), rest)
 
 
 @pages.post("/bulk/targets/resume")
@@ -62,7 +65,9 @@ def resume() -> AnyResponse:
         database().run(lambda s: config.resume_target(s, code, by=by, now=clock.now(s)))
         return "resumed"
 
-    return _each("Resume", go_on)
+    return _each(
+        lambda count: ngettext("Resume: %(count)s target", "Resume: %(count)s targets", count), go_on
+    )
 
 
 @pages.post("/bulk/targets/schedule")
@@ -75,38 +80,75 @@ def schedule() -> AnyResponse:
     if not codes:
         return _nothing_chosen(fallback)
     if not confirm.given():
-        words = f"the schedule {wanted}" if wanted else "no schedule, so that they only run by hand"
-        question = f"Give {number_of(len(codes), 'target')} {words}? {_examples(codes)}"
-        return confirm.ask(question, f"Set schedule: {number_of(len(codes), 'target')}", fallback)
+        count = len(codes)
+        question = (
+            ngettext(
+                "Give %(count)s target the schedule %(schedule)s?",
+                "Give %(count)s targets the schedule %(schedule)s?",
+                count,
+                schedule=wanted,
+            )
+            if wanted
+            else ngettext(
+                "Give %(count)s target no schedule, so that it only runs by hand?",
+                "Give %(count)s targets no schedule, so that they only run by hand?",
+                count,
+            )
+        )
+        yes = ngettext("Set schedule: %(count)s target", "Set schedule: %(count)s targets", count)
+        return confirm.ask(f"{question} {examples(codes)}", yes, fallback)
     by = user_name()
     try:
         changed = database().run(lambda s: config.set_schedule(s, codes, wanted, by=by, now=clock.now(s)))
     except InvalidInputError as error:
-        return answers.refused(f"Nothing was changed. {error.problems[0].message}", fallback)
+        problem = told(error.problems[0].message)
+        return answers.refused(gettext("Nothing was changed. %(problem)s", problem=problem), fallback)
     read_anew()
     return answers.done(
-        f"{number_of(changed, 'target')} changed, {len(codes) - changed} as before.", fallback
+        ngettext(
+            "%(count)s target changed, %(others)s as before.",
+            "%(count)s targets changed, %(others)s as before.",
+            changed,
+            others=len(codes) - changed,
+        ),
+        fallback,
     )
 
 
-def _each(verb: str, act: Callable[[str], str]) -> AnyResponse:
+def _each(button: Callable[[int], str], act: Callable[[str], str]) -> AnyResponse:
+    """Do something with each chosen target, after naming how many they are; `button` says what and with how many."""
     fallback = url_for("targets.index")
     codes = _chosen()
     if not codes:
         return _nothing_chosen(fallback)
     if not confirm.given():
-        question = f"{verb}: {number_of(len(codes), 'target')}? {_examples(codes)}"
-        return confirm.ask(question, f"{verb}: {number_of(len(codes), 'target')}", fallback)
-    told: dict[str, int] = {}
+        yes = button(len(codes))
+        return confirm.ask(f"{yes}? {examples(codes)}", yes, fallback)
+    counted: dict[tuple[str, str], int] = {}
     for code in codes:
         try:
-            came = act(code)
+            came = (act(code), "")
         except (ConflictError, NotFoundError) as error:
-            came = f"refused ({error})"
-        told[came] = told.get(came, 0) + 1
+            came = ("refused", told_error(error))
+        counted[came] = counted.get(came, 0) + 1
     read_anew()
-    parts = [f"{number_of(count, 'target')} {came}" for came, count in told.items()]
+    parts = [_told(*came, count) for came, count in counted.items()]
     return answers.done(f"{'; '.join(parts[:5])}.", fallback)
+
+
+def _told(came: str, why: str, count: int) -> str:
+    """What came of `count` targets."""
+    if came == "queued":
+        return ngettext("%(count)s target queued", "%(count)s targets queued", count)
+    if came == "standing":
+        return ngettext("%(count)s target has a job already", "%(count)s targets have a job already", count)
+    if came == "paused":
+        return ngettext("%(count)s target paused", "%(count)s targets paused", count)
+    if came == "resumed":
+        return ngettext("%(count)s target resumed", "%(count)s targets resumed", count)
+    return ngettext(
+        "%(count)s target refused (%(why)s)", "%(count)s targets refused (%(why)s)", count, why=why
+    )
 
 
 def _chosen() -> tuple[str, ...]:
@@ -118,9 +160,6 @@ def _chosen() -> tuple[str, ...]:
 
 
 def _nothing_chosen(fallback: str) -> AnyResponse:
-    return answers.refused("No target is chosen. Tick some, or all that match, and try again.", fallback)
-
-
-def _examples(codes: tuple[str, ...], shown: int = 3) -> str:
-    named = ", ".join(codes[:shown])
-    return f"They are {named} and {len(codes) - shown:,} more." if len(codes) > shown else f"{named}."
+    return answers.refused(
+        gettext("No target is chosen. Tick some, or all that match, and try again."), fallback
+    )

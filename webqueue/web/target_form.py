@@ -16,10 +16,12 @@ from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError, InvalidInputError
 from webqueue.handlers import registry
 from webqueue.models import Site, Target
+from webqueue.sentences import say
 from webqueue.web import parameters, schedules
 from webqueue.web.auth import may, needs, user_name
 from webqueue.web.forms import Form, Reader, without_nothing
 from webqueue.web.jobs import submit_trial
+from webqueue.web.languages import gettext, told_error
 from webqueue.web.parameters import ParameterField
 
 OWN_FIELDS: Final = frozenset(
@@ -35,11 +37,11 @@ NEW: Final = {
     "retry.wait_sec": "300", "enabled": True,
 }  # fmt: skip
 OVERLAP_WORDS: Final = {
-    "queue_one": "Queue one more",
-    "skip": "Skip the tick",
-    "allow": "Queue every one",
+    "queue_one": say("Queue one more"),
+    "skip": say("Skip the tick"),
+    "allow": say("Queue every one"),
 }
-CATCH_UP_WORDS: Final = {"none": "Leave them out", "one": "Run once", "all": "Run every one"}
+CATCH_UP_WORDS: Final = {"none": say("Leave them out"), "one": say("Run once"), "all": say("Run every one")}
 
 
 def add_to(pages: Blueprint) -> None:
@@ -72,7 +74,7 @@ def save_new() -> AnyResponse:
     form = Form.sent(request.form)
     code = str(form.values.get("code", "")).strip()
     if code and code.isascii() and reading().get(Target, code) is not None and not _only_preview():
-        form.errors["code"] = [f"There is a target {code!r} already."]
+        form.errors["code"] = [gettext("There is a target %(code)s already.", code=repr(code))]
         return make_response(_page(form, code=None), 422)
     return _save(form, code, new=True)
 
@@ -114,12 +116,12 @@ def _save(form: Form, code: str, *, new: bool) -> AnyResponse:
         form.refuse(error)
         return make_response(_page(form, code=None if new else code), 422)
     except ConflictError as error:
-        form.errors["site"] = [str(error)]
+        form.errors["site"] = [told_error(error)]
         return make_response(_page(form, code=None if new else code), 409)
     read_anew()
     if form.values.get("then") == "try" and may(Action.RUN):
         return submit_trial(code)
-    flash(f"The target {code} is saved.", "good")
+    flash(gettext("The target %(code)s is saved.", code=code), "good")
     return redirect(url_for("targets.show", code=code), 303)
 
 
@@ -169,7 +171,7 @@ def _page(form: Form, *, code: str | None) -> str:
         code=code,
         fields=fields,
         kinds=registry.kinds(),
-        sites=[("", "Choose a site"), *((site, site) for site in sites)],
+        sites=[("", gettext("Choose a site")), *((site, site) for site in sites)],
         overlaps=[(name, OVERLAP_WORDS[name]) for name in BUILT_OVERLAPS],
         catch_ups=[(name, CATCH_UP_WORDS[name]) for name in BUILT_CATCH_UPS],
         presets=schedules.PRESETS,

@@ -17,6 +17,7 @@ from webqueue.queries.targets import TARGET_STATES
 from webqueue.web import confirm, live, schedules, target_form
 from webqueue.web.auth import needs, user_name
 from webqueue.web.jobs import acted, queued_words, submit_trial
+from webqueue.web.languages import gettext
 from webqueue.web.target_bulk import FILTERS
 
 pages = Blueprint("targets", __name__)
@@ -110,7 +111,7 @@ def pause(code: str) -> AnyResponse:
     return acted(
         url_for("targets.show", code=code),
         lambda: database().run(lambda s: config.pause_target(s, code, by=by, now=clock.now(s))),
-        lambda _: f"The schedule of {code} is paused. Run now still works.",
+        lambda _: gettext("The schedule of %(code)s is paused. Run now still works.", code=code),
     )
 
 
@@ -122,7 +123,7 @@ def resume(code: str) -> AnyResponse:
     return acted(
         url_for("targets.show", code=code),
         lambda: database().run(lambda s: config.resume_target(s, code, by=by, now=clock.now(s))),
-        lambda _: f"The schedule of {code} goes on.",
+        lambda _: gettext("The schedule of %(code)s goes on.", code=code),
     )
 
 
@@ -131,13 +132,13 @@ def resume(code: str) -> AnyResponse:
 def delete(code: str) -> AnyResponse:
     """Delete a target that has neither jobs nor documents, after asking."""
     if not confirm.given():
-        question = f"Delete the target {code}? One with jobs or documents is kept."
-        return confirm.ask(question, "Delete target", url_for("targets.show", code=code))
+        question = gettext("Delete the target %(code)s? One with jobs or documents is kept.", code=code)
+        return confirm.ask(question, gettext("Delete target"), url_for("targets.show", code=code))
     by = user_name()
     return acted(
         url_for("targets.index"),
         lambda: database().run(lambda s: config.delete_target(s, code, by=by, now=clock.now(s))),
-        lambda _: f"The target {code} is deleted.",
+        lambda _: gettext("The target %(code)s is deleted.", code=code),
         leave=True,
     )
 
@@ -145,7 +146,9 @@ def delete(code: str) -> AnyResponse:
 def _from_page() -> int:
     text = request.form.get("from_page", "").strip() or "0"
     if not (text.isascii() and text.isdigit() and int(text) <= MAX_PAGE_NUMBER):
-        raise InvalidInputError.of("from_page", f"{text[:40]!r} is no page number.")
+        raise InvalidInputError.of(
+            "from_page", gettext("%(value)s is no page number.", value=repr(text[:40]))
+        )
     return int(text)
 
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
-from flask import Flask
-from sqlalchemy import select
+import re
+from functools import cache
+from pathlib import Path
 
+import pytest
+from babel.messages.pofile import read_po
+from flask import Flask
+from selectolax.lexbor import LexborHTMLParser
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+import webqueue
+from tests.helpers.admin import fill
 from tests.helpers.browsing import Browser
 from webqueue.database import Database
-from webqueue.models import User
+from webqueue.handlers import registry
+from webqueue.models import Document, Job, RateKey, Target, User
+
+PACKAGE = Path(webqueue.__file__).parent
 
 CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.8"}
 
@@ -93,3 +105,118 @@ def test_programs_are_answered_in_english(browser: Browser) -> None:
     assert missing.status_code == 404
     assert missing.json is not None
     assert missing.json["detail"] == "There is no job 'x'."
+
+
+# What a crawl, a person or an installation wrote; it is shown as it is.
+DATA = re.compile(
+    r"HTTP 429 from shop\.example\.com, Retry-After 1800 s|The site's owner asked|3\.1 pages/s|"
+    r"Links on page 1: 4, under half the median of the last 10 runs \(20\)\.|"
+    r"No link matched .*|List page \d+: 20 links, 20 new|List page 4 has no link|Kept a copy of the page|"
+    r"The crawl failed|title: <img.*|.*right to left|A link that is( none)?|Second line\.|city notices|<img src=x.*"
+)
+NAMES = frozenset({"admin", "text", "The site's owner asked"})  # of the user, of a document, of a pause
+ENGLISH = re.compile(r"[A-Za-z']{2,}(?: [A-Za-z'-]{2,}){2,}")
+PLACEHOLDER = re.compile(r"%\(\w+\)s")
+# What holds no words of webqueue's: the names of fields in the audit log, and what is written as code.
+WORDLESS = "script, style, code, kbd, pre, .mono, td.wide .sub b"
+
+
+def shown_texts(page: str) -> list[str]:
+    """What a person reads or hears of a page: its texts, and the attributes that hold words."""
+    tree = LexborHTMLParser(page.replace("<wbr>", ""))
+    for node in tree.css(WORDLESS):
+        node.decompose()
+    root = tree.root
+    assert root is not None
+    texts = [node.text_content or "" for node in root.traverse(include_text=True) if node.tag == "-text"]
+    for name in ("aria-label", "title", "placeholder", "data-l", "data-confirm", "data-yes"):
+        texts += [node.attributes.get(name) or "" for node in tree.css(f"[{name}]")]
+    return [" ".join(text.split()) for text in texts if text.strip()]
+
+
+@cache
+def english_of_the_catalog() -> re.Pattern[str]:
+    """Every English message whose Chinese is another, as it would stand alone in a page."""
+    with (PACKAGE / "translations/zh/LC_MESSAGES/messages.po").open("rb") as opened:
+        catalog = read_po(opened, locale="zh")
+    pieces = set()
+    for message in catalog:
+        said = message.string if isinstance(message.string, str) else "".join(message.string or ())
+        for english in [message.id] if isinstance(message.id, str) else message.id:
+            if english and english != said and re.search("[A-Za-z]{3}", PLACEHOLDER.sub("", english)):
+                plain = re.sub(r"<[^>]+>", "", english)
+                pieces.add(".+?".join(map(re.escape, PLACEHOLDER.split(plain))))
+    return re.compile("|".join(sorted(pieces)))
+
+
+def english_in(page: str) -> list[str]:
+    """The texts of a page that are English, and not data."""
+    known = english_of_the_catalog()
+    return [
+        text
+        for text in shown_texts(page)
+        if text not in NAMES and (known.fullmatch(text) or ENGLISH.search(DATA.sub("", text)))
+    ]
+
+
+def addresses(app: Flask, session: Session) -> list[str]:
+    """A page of each kind, with what the example has."""
+    jobs = [job.id for job in session.scalars(select(Job).order_by(Job.seq))]
+    documents = session.scalars(select(Document.id)).all()
+    keys = session.scalars(select(RateKey.key)).all()
+    targets = session.scalars(select(Target.code)).all()
+    fixed = [
+        str(rule)
+        for rule in app.url_map.iter_rules()
+        if "GET" in (rule.methods or ())
+        and not rule.arguments
+        and str(rule) != "/login"  # leads away who is logged in
+        and not str(rule).startswith(("/api/", "/metrics", "/healthz", "/readyz"))
+        and not str(rule).endswith((".csv", ".jsonl"))
+    ]
+    return [
+        *fixed,
+        *(f"/jobs/{job}" for job in jobs),
+        *(f"/documents/{number}" for number in documents),
+        *(f"/rate-keys/{key}" for key in keys),
+        *(f"/targets/{code}{more}" for code in targets for more in ("", "/edit")),
+        *(f"/targets/new?handler={kind}" for kind in registry.kinds()),
+        "/sites/example",
+        "/targets?select=1",
+        "/targets?q=nothing+fits",
+        "/jobs?select=1",
+        "/jobs?status=failed&finished=7d&source=schedule",
+        "/jobs?status=cancelling",
+        "/rate-keys?state=stuck",
+        "/rate-keys?url=https://www.example.org/",
+        "/schedule?past=skipped",
+        "/documents?q=no",
+        "/documents?target=nothing",
+        "/nowhere",
+        "/jobs/nowhere",
+        "/targets/preview?schedule=0+3+*+*+1-5&timezone=Europe/Berlin",
+        "/targets/preview?schedule=61+3+*+*+*&timezone=Europe/Brlin",
+    ]
+
+
+def test_no_page_says_something_in_english_to_who_reads_chinese(
+    app: Flask, browser: Browser, database: Database
+) -> None:
+    fill(database)
+    with database.reading() as session:
+        paths = addresses(app, session)
+    assert len(paths) > 60
+    found = {
+        path: english for path in paths if (english := english_in(browser.get(path, headers=CHINESE).text))
+    }
+    nobody = app.test_client()
+    found["/login"] = english_in(nobody.get("/login", headers=CHINESE).text)
+    found["/setup/x"] = english_in(nobody.get("/setup/x", headers=CHINESE).text)
+    found = {path: english for path, english in found.items() if english}
+    assert not found, "\n".join(f"{path}: {english}" for path, english in found.items())
+
+
+def test_the_same_pages_are_english_without_a_language(browser: Browser, database: Database) -> None:
+    fill(database)
+    assert len(english_in(browser.get("/").text)) > 30, "the check above finds English"
+    assert not re.search("[\u4e00-\u9fff]", browser.get("/").text.replace("简体中文", ""))

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from webqueue.handlers.protocol import Parameters
+from webqueue.sentences import say
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Told by webqueue itself; a target that could set them could pass for another job.
@@ -18,29 +19,29 @@ _LONGEST_ARGUMENT: Final = 8_000
 
 def _argument(value: str) -> str:
     if "\0" in value or len(value.splitlines()) > 1:
-        raise ValueError("must be one line; put a longer script into a file, and run that")
+        raise ValueError(say("must be one line; put a longer script into a file, and run that"))
     if not value or value != value.strip():
-        raise ValueError("must not be empty, nor begin or end with a space")
+        raise ValueError(say("must not be empty, nor begin or end with a space"))
     return value
 
 
 def _variable(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of an environment variable")
+        raise ValueError(say("%(name)s is no name of an environment variable", name=repr(name)))
     if name.startswith(RESERVED):
-        raise ValueError(f"{name!r} is set by webqueue; choose another name")
+        raise ValueError(say("%(name)s is set by webqueue; choose another name", name=repr(name)))
     return name
 
 
 def _value(value: str) -> str:
     if "\0" in value:
-        raise ValueError("must not contain the character NUL")
+        raise ValueError(say("must not contain the character NUL"))
     return value
 
 
 def _folder(value: str) -> str:
     if "\0" in value or not Path(value).is_absolute():
-        raise ValueError(f"{value!r} is no absolute path, such as /srv/crawler")
+        raise ValueError(say("%(value)s is no absolute path, such as /srv/crawler", value=repr(value)))
     return value
 
 

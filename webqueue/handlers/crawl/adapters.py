@@ -22,6 +22,7 @@ from webqueue.handlers.crawl.spider_web import SpiderParameters, StartPages
 from webqueue.handlers.crawl.trial import run_trial
 from webqueue.handlers.protocol import Context
 from webqueue.outcomes import Outcome
+from webqueue.sentences import say
 
 
 @dataclass(frozen=True)
@@ -82,4 +83,7 @@ def get(name: str) -> Adapter:
     if adapter is not None:
         return adapter
     built = ", ".join(ADAPTERS)
-    raise InvalidInputError.of("adapter", f"there is no adapter {name!r}; this version has: {built}")
+    raise InvalidInputError.of(
+        "adapter",
+        say("there is no adapter %(name)s; this version has: %(built)s", name=repr(name), built=built),
+    )

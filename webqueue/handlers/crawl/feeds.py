@@ -14,6 +14,7 @@ from webqueue.handlers.crawl.memory import Memory
 from webqueue.handlers.crawl.numbers import Numbers
 from webqueue.handlers.crawl.parameters import PAGE, ArticleParameters, Url, wrong
 from webqueue.handlers.protocol import Context, Parameters
+from webqueue.sentences import say
 
 ACCEPT: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.8"
 # feedparser takes about 3 s for a megabyte, and cannot be stopped meanwhile.
@@ -45,7 +46,7 @@ class FeedParameters(ArticleParameters, FeedFields):
     def _check_selectors(self) -> Self:
         if not self.fetch_articles and (self.title_selector or self.content_selector):
             field = "title_selector" if self.title_selector else "content_selector"
-            raise wrong(field, "finds nothing in a feed; leave it out, or set fetch_articles")
+            raise wrong(field, say("finds nothing in a feed; leave it out, or set fetch_articles"))
         return self
 
 

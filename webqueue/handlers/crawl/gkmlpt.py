@@ -17,6 +17,7 @@ from webqueue.handlers.crawl.json_paths import JsonPath
 from webqueue.handlers.crawl.memory import Memory
 from webqueue.handlers.crawl.parameters import PAGE, ArticleParameters, OptionalUrl, wrong
 from webqueue.handlers.protocol import Context, Parameters
+from webqueue.sentences import say
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 # A page of the platform as a browser shows it: the column stands behind the #.
@@ -32,7 +33,9 @@ def _as_text(value: object) -> object:
 
 def _checked_number(value: str | None) -> str | None:
     if value is not None and not _NUMBER.fullmatch(value.strip()):
-        raise ValueError(f"{value!r} is no number; it stands in the addresses of the platform")
+        raise ValueError(
+            say("%(value)s is no number; it stands in the addresses of the platform", value=repr(value))
+        )
     return None if value is None else value.strip()
 
 
@@ -67,13 +70,17 @@ class GkmlptParameters(ArticleParameters, GkmlptFields):
     @model_validator(mode="after")
     def _check_column(self) -> Self:
         if self.column_id is None and self.list_url is None:
-            raise wrong("column_id", "is required, or list_url instead of it")
+            raise wrong("column_id", say("is required, or list_url instead of it"))
         if self.column_id is not None and self.list_url is not None:
-            raise wrong("list_url", "says the column once more; write column_id or list_url")
+            raise wrong("list_url", say("says the column once more; write column_id or list_url"))
         if self.list_url is not None and PAGE not in self.list_url and _column_of(self.list_url) is None:
             raise wrong(
                 "list_url",
-                f"names no column; write an address such as gkmlpt/index#5, or that of the JSON with {PAGE}",
+                say(
+                    "names no column; write an address such as gkmlpt/index#5, or that of the JSON with "
+                    "%(page)s",
+                    page=PAGE,
+                ),
             )
         return self
 

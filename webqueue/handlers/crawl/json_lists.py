@@ -35,6 +35,7 @@ from webqueue.handlers.crawl.parameters import (
 )
 from webqueue.handlers.crawl.urls import join
 from webqueue.handlers.protocol import Context, Parameters, Response
+from webqueue.sentences import said, say
 
 ACCEPT: Final = "application/json, text/plain;q=0.9, */*;q=0.8"
 LISTED: Final = "listed"
@@ -87,11 +88,12 @@ class JsonParameters(ArticleParameters, JsonFields):
     def _check_together(self) -> Self:
         if PAGE not in self.list_url and self.max_pages > 1:
             raise wrong(
-                "list_url", f"nothing leads to list page 2: write {PAGE} into it, or set max_pages to 1"
+                "list_url",
+                say("nothing leads to list page 2: write %(page)s into it, or set max_pages to 1", page=PAGE),
             )
         if (self.url_path is None) == (self.link_template is None):
             raise wrong(
-                "url_path", "either url_path or link_template leads to an item's page: set one of them"
+                "url_path", say("either url_path or link_template leads to an item's page: set one of them")
             )
         if self.link_template is not None:
             _check_template(self.link_template)
@@ -101,12 +103,12 @@ class JsonParameters(ArticleParameters, JsonFields):
 def _check_template(template: str) -> None:
     paths = placeholders(template)
     if not paths:
-        raise wrong("link_template", "has no {field}, so that every item would have the same URL")
+        raise wrong("link_template", say("has no {field}, so that every item would have the same URL"))
     for path in paths:
         try:
             checked_path(path)
         except ValueError as error:
-            raise wrong("link_template", str(error)) from None
+            raise wrong("link_template", said(error)) from None
 
 
 class JsonListing:
@@ -248,8 +250,10 @@ def parse(response: Response) -> Any:
             parse_constant=lambda _: None,
         )
     except RecursionError:
-        raise ValueError("is JSON that is nested too deeply") from None
+        raise ValueError(say("is JSON that is nested too deeply")) from None
     except ValueError as error:
         begins = " ".join(text[: 4 * _SHOWN].split())[:_SHOWN]
         what = "a web page" if begins.startswith("<") else f"{error}"
-        raise ValueError(f"is no JSON ({what}); it begins with {begins!r}") from None
+        raise ValueError(
+            say("is no JSON (%(what)s); it begins with %(begins)s", what=what, begins=repr(begins))
+        ) from None

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from webqueue.handlers.protocol import Parameters
+from webqueue.sentences import say
 
 PAGE: Final = "{page}"
 _LONGEST_SELECTOR: Final = 2_000
@@ -28,15 +29,20 @@ def checked_selector(value: str) -> str:
     """
     value = value.strip()
     if not value:
-        raise ValueError("must not be empty")
+        raise ValueError(say("must not be empty"))
     if len(value) > _LONGEST_SELECTOR:
-        raise ValueError(f"is longer than {_LONGEST_SELECTOR} characters")
+        raise ValueError(
+            say("is longer than %(longest_selector)s characters", longest_selector=_LONGEST_SELECTOR)
+        )
     try:
         LexborHTMLParser("<p></p>").css(value)
     except (SelectolaxError, ValueError):
         raise ValueError(
-            f"{value!r} is no CSS selector that can be read; check its brackets and commas "
-            "(pseudo-elements like ::text, and :contains() of jQuery, are not CSS)"
+            say(
+                "%(value)s is no CSS selector that can be read; check its brackets and commas "
+                "(pseudo-elements like ::text, and :contains() of jQuery, are not CSS)",
+                value=repr(value),
+            )
         ) from None
     return value
 
@@ -49,13 +55,19 @@ def checked_url(value: str) -> str:
     """
     value = value.strip()
     if not value:
-        raise ValueError("must not be empty")
+        raise ValueError(say("must not be empty"))
     try:
         scheme = urlsplit(value).scheme
     except ValueError as error:
-        raise ValueError(f"{value!r} is no URL: {error}") from None
+        raise ValueError(say("%(value)s is no URL: %(error)s", value=repr(value), error=str(error))) from None
     if scheme not in {"", "http", "https"}:
-        raise ValueError(f"{value!r} has the scheme {scheme!r}; only http and https can be crawled")
+        raise ValueError(
+            say(
+                "%(value)s has the scheme %(scheme)s; only http and https can be crawled",
+                value=repr(value),
+                scheme=repr(scheme),
+            )
+        )
     return value
 
 
@@ -130,15 +142,23 @@ class ListParameters(ArticleParameters, ListFields):
     @model_validator(mode="after")
     def _check_paging(self) -> Self:
         if self.first_list_url and PAGE in self.first_list_url:
-            raise wrong("first_list_url", f"is the URL of list page 1 alone, so {PAGE} cannot stand in it")
+            raise wrong(
+                "first_list_url",
+                say("is the URL of list page 1 alone, so %(page)s cannot stand in it", page=PAGE),
+            )
         if PAGE in self.list_url and self.next_selector:
             raise wrong(
-                "next_selector", f"list_url has {PAGE} already: only one of them can lead to the next page"
+                "next_selector",
+                say("list_url has %(page)s already: only one of them can lead to the next page", page=PAGE),
             )
         if PAGE not in self.list_url and not self.next_selector and self.max_pages > 1:
             raise wrong(
                 "list_url",
-                f"nothing leads to list page 2: write {PAGE} into list_url, set next_selector, or set max_pages to 1",
+                say(
+                    "nothing leads to list page 2: write %(page)s into list_url, set next_selector, or set "
+                    "max_pages to 1",
+                    page=PAGE,
+                ),
             )
         return self
 

@@ -92,6 +92,9 @@ def test_names_of_the_list_are_unique_and_it_can_be_written_and_read() -> None:
         ([{"name": "x", "body": ".*"}], "challenge_signatures[0].body"),
         ([{"name": "x", "body": "a|"}], "challenge_signatures[0].body"),
         ([{"name": "x", "body": 5}], "challenge_signatures[0].body"),
+        # Written out when it is compiled, it would fill the memory of the process.
+        ([{"name": "x", "body": "(?:(?:a{1000}){1000,}){1000}b"}], "challenge_signatures[0].body"),
+        ([{"name": "x", "header": "X-Guard: (?:a{1000}){1000}"}], "challenge_signatures[0].header"),
         ([{"name": "x", "header": "X: ("}], "challenge_signatures[0].header"),
         ([{"name": "x", "body": "y", "statuses": []}], "challenge_signatures[0].statuses"),
         ([{"name": "x", "body": "y", "statuses": [True]}], "challenge_signatures[0].statuses"),

@@ -6,6 +6,7 @@ be extended, and each of its entries replaced or switched off, by the stored set
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
@@ -28,6 +29,9 @@ MOST_SIGNATURES: Final = 200
 # A page can be made so that an expression tries for minutes; `regex` gives up, and lets other threads work meanwhile.
 _LONGEST_SEARCH_SEC: Final = 0.1
 _LONGEST_PATTERN: Final = 500
+# What has to be there n times is compiled n times, one within the other: a few characters can fill the memory.
+_MOST_REPEATS: Final = 100_000
+_REPEATS: Final = regex.compile(r"\{(\d+)")
 _HEADER_NAME: Final = regex.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of RFC 9110, section 5.6.2
 
 log = logs.get(__name__)
@@ -308,6 +312,13 @@ def _mark_problems(value: Any, mark: str, where: str) -> Sequence[Problem]:
             Problem(f"{where}.{mark}", say("must begin with the name of a header, such as x-guard: ^deny"))
         ]
     expression = value.partition(":")[2].strip() if mark == "header" else value
+    if math.prod(max(1, int(count)) for count in _REPEATS.findall(expression)) > _MOST_REPEATS:
+        return [
+            Problem(
+                f"{where}.{mark}",
+                f"repeats too much: counts such as {{20}} are {_MOST_REPEATS:,} together at most",
+            )
+        ]
     try:
         pattern = _expression(expression)
     except regex.error as error:

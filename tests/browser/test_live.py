@@ -46,6 +46,23 @@ def test_pages_follow_a_running_job(admin: Admin, browser_page: BrowserPage) -> 
     assert page.title().startswith("(1 running) Overview")
 
 
+def test_a_log_that_begins_says_no_longer_that_it_is_empty(admin: Admin, browser_page: BrowserPage) -> None:
+    def start(session: Session) -> Job:
+        add_worker(session, clock.now(session))
+        add_site(session, "example", "http://www.example.org/")
+        add_target(session, "example_news", "example")
+        return running_job(session, "example_news")
+
+    job = admin.database.run(start)
+    page = browser_page()
+    page.goto(admin.login_link())
+    page.goto(f"{admin.url}/jobs/{job.id}")
+    expect(page.get_by_text("No line yet.")).to_be_visible()
+    admin.database.run(lambda session: log_lines(session, job, "The first line"))
+    expect(page.locator("#log-lines li")).to_have_count(1)
+    expect(page.get_by_text("No line yet.")).to_be_hidden()
+
+
 def test_the_log_is_appended_and_followed(admin: Admin, browser_page: BrowserPage) -> None:
     fill(admin.database)
     with admin.database.reading() as session:

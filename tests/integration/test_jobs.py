@@ -50,6 +50,18 @@ def test_submit_refuses_unknown_targets_and_pages(world: World) -> None:
         world.submit("news", from_page=-1)
 
 
+def test_a_trial_that_is_retried_is_one_again(world: World) -> None:
+    """Who tries a target does not expect it to store documents, or to be told of a run that stands already."""
+    world.submit("news", source="try")
+    first = world.claim_one()
+    world.finish(first, Failed("no link"))
+    world.submit("news")
+    again = world.database.run(lambda session: jobs.retry(session, first.job.id, by="anna"))
+    assert not again.deduplicated
+    job = world.job(again.id)
+    assert (job.source, job.retry_of) == ("try", first.job.id)
+
+
 @pytest.mark.parametrize("source", ["manual", "api"])
 def test_an_equal_run_is_named_instead_of_added(world: World, source: str) -> None:
     standing = world.submit("news", source=source)

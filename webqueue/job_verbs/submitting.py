@@ -91,7 +91,7 @@ def submit(
 
 
 def retry(session: Session, job_id: str, *, by: str, new_id: str | None = None) -> Submitted:
-    """Run a failed or cancelled job again, from its checkpoint, as a `manual` job of the same chain.
+    """Run a failed or cancelled job again, from its checkpoint, as a `manual` job of the same chain; a trial as a trial.
 
     Args:
         by: the user or token that asked.
@@ -116,11 +116,13 @@ def retry(session: Session, job_id: str, *, by: str, new_id: str | None = None) 
     if accepted := _accepted_before(session, new_id):
         return accepted
     _refuse_what_is_off(target)
-    first_page = resume_page(old)
-    equal = _equal_job(session, old.target_code, force=old.force, from_page=first_page)
-    if equal is not None:
-        return Submitted(equal.id, equal.seq, equal.rate_key, True, place_in_line(session, equal))
-    job = follow_up(session, old, target, key.key, source=JobSource.MANUAL, by=by, new_id=new_id)
+    # Whoever tried a target does not expect that the next one stores documents.
+    source = JobSource.TRY if old.source == JobSource.TRY else JobSource.MANUAL
+    if source is JobSource.MANUAL:
+        equal = _equal_job(session, old.target_code, force=old.force, from_page=resume_page(old))
+        if equal is not None:
+            return Submitted(equal.id, equal.seq, equal.rate_key, True, place_in_line(session, equal))
+    job = follow_up(session, old, target, key.key, source=source, by=by, new_id=new_id)
     settle(session, key, job.enqueued_at)
     return Submitted(job.id, job.seq, key.key, False, place_in_line(session, job))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 
 from webqueue.errors import InvalidInputError
 from webqueue.handlers import registry
-from webqueue.handlers.command.lines import LONGEST_SHOWN, Line, LineSplitter, Thinning, shown
 from webqueue.handlers.command.markers import (
     BlockedMark,
     CheckpointMark,
@@ -23,6 +23,16 @@ from webqueue.handlers.command.markers import (
     parse,
 )
 from webqueue.handlers.command.parameters import CommandParameters
+from webqueue.handlers.lines import (
+    LONGEST_SHOWN,
+    LONGEST_TOLD,
+    MOST_TOLD,
+    Line,
+    LineSplitter,
+    Thinning,
+    shown,
+    told,
+)
 
 
 class TestLines:
@@ -51,7 +61,7 @@ class TestLines:
             (b"plain", "plain"),
             ("räksmörgås 中文 👩‍💻".encode(), "räksmörgås 中文 👩‍💻"),
             (b"caf\xe9", "caf\ufffd"),
-            (b"a\tb  ", "a    b"),
+            (b"a\tb  ", "a\tb"),
             (b"\x1b[31mred\x1b[0m \x1b]0;title\x07ok", "red ok"),
             (b"10%\r 50%\r100%\r", "100%"),
             (b"nul\x00 bell\x07", "nul\ufffd bell\ufffd"),
@@ -65,6 +75,35 @@ class TestLines:
     def test_a_megabyte_is_cut(self) -> None:
         text = shown(Line(b"z" * 1_000_000))
         assert text == "z" * LONGEST_SHOWN + "… (a line of 1,000,000 bytes, cut)"
+
+
+class TestTold:
+    @pytest.mark.parametrize(
+        ("message", "lines"),
+        [
+            ("plain", ["plain"]),
+            ("räksmörgås\t中文", ["räksmörgås\t中文"]),
+            ("", [""]),
+            ("one\r\ntwo\n\nthree\n", ["one", "two", "three"]),
+            ("\x1b[31mred\x1b[0m nul\x00 half\ud800", ["red nul\ufffd half\ufffd"]),
+            ("safe\u202egpj.exe\u2028x", ["safe\ufffdgpj.exe", "x"]),
+        ],
+    )
+    def test_a_message_is_lines_without_what_is_not_seen(self, message: str, lines: list[str]) -> None:
+        assert told(message) == lines
+
+    @given(st.text())
+    def test_no_control_character_but_tab_is_left(self, message: str) -> None:
+        lines = told(message)
+        assert lines
+        signs = set("".join(lines)) - {"\t"}
+        assert [sign for sign in signs if unicodedata.category(sign) in {"Cc", "Cs", "Zl", "Zp"}] == []
+
+    def test_what_is_too_long_says_how_long_it_was(self) -> None:
+        assert told("z" * 1_000_000) == ["z" * LONGEST_TOLD + "… (a message of 1,000,000 characters, cut)"]
+        lines = told("x\n" * 1_000)
+        assert lines[: MOST_TOLD - 1] == ["x"] * (MOST_TOLD - 1)
+        assert lines[MOST_TOLD - 1 :] == ["… (901 lines more)"]
 
 
 class TestThinning:

@@ -31,6 +31,8 @@ from webqueue.handlers.isolated.wire import (
     unpack,
     unpack_error,
 )
+from webqueue.handlers.lines import LONGEST_SHOWN
+from webqueue.handlers.output import Output
 from webqueue.handlers.protocol import (
     BlockedError,
     Context,
@@ -47,7 +49,6 @@ from webqueue.outcomes import Blocked, Checkpoint, Done
 from webqueue.worker.context import RunContext
 from webqueue.worker.escalation import Escalation, escalation_of
 from webqueue.worker.groups import GroupRecord, kill_groups_of
-from webqueue.worker.output import MOST_LINES, Output
 from webqueue.worker.runs import Run, Stop
 
 GRACE = 8.0
@@ -246,6 +247,7 @@ class TestOutput:
         streams = [os.fdopen(read, "rb") for read, _write in pipes]
         output = Output(streams[0], streams[1], lambda text, level: told.append((level, text)))
         wait_until(lambda: not output.read(0.01) and not output.is_open)
+        output.end()
         output.close()
         for stream in streams:
             stream.close()
@@ -254,14 +256,26 @@ class TestOutput:
     def test_lines_with_their_levels_the_last_one_without_an_end(self) -> None:
         told, output = self.read(b"one\r\ntwo\xff", b"oh\nno")
         assert sorted(told) == [("info", "one"), ("info", "two�"), ("warning", "no"), ("warning", "oh")]
-        assert output.tail == "oh\nno"
+        assert output.last_errors == ["oh", "no"]
 
     def test_no_line_and_no_number_of_lines_is_too_long(self) -> None:
         told, _ = self.read(b"x" * 50_000)
-        assert max(len(text) for _level, text in told) == 4_000
-        told, _ = self.read(b"y\n" * (MOST_LINES + 7))
-        assert told[-1] == ("warning", "7 lines more (14 bytes) were printed; they are not kept")
-        assert len(told) == MOST_LINES + 1
+        assert told == [("info", "x" * LONGEST_SHOWN + "… (a line of 50,000 bytes, cut)")]
+        told, output = self.read(b"y\n" * 100_000)
+        gaps = [text for level, text in told if level == "warning"]
+        assert output.lines == 100_000
+        assert output.left_out > 50_000
+        assert len(told) - len(gaps) + output.left_out == 100_000
+        assert sum(int(text.split()[0].replace(",", "")) for text in gaps) == output.left_out
+        assert gaps[-1].endswith("lines were left out here: they came too fast.")
+
+    def test_of_the_errors_the_last_ones_are_kept(self) -> None:
+        _told, output = self.read(b"", b"".join(b"%d %s\n" % (number, b"z" * 90) for number in range(100)))
+        assert output.last_errors[-1].startswith("99 z")
+        assert len(output.last_errors) == 40
+        assert sum(map(len, output.last_errors)) <= 4_000
+        _told, output = self.read(b"", b"z" * 5_000)
+        assert output.last_errors == ["z" * 500]
 
 
 class TestGroups:

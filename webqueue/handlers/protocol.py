@@ -274,7 +274,14 @@ class Context(Protocol):
         """Keep a copy of a page for the operator to look at; returns its name in the store."""
 
     def log(self, message: str, level: str = "info") -> None:
-        """Add a line to the job's log."""
+        """Add a line to the job's log; a message with line ends becomes several.
+
+        Control characters but tab are made harmless, and a message of more than 10,000 characters or 100 lines is cut.
+
+        Args:
+            message: for a person.
+            level: debug, info, warning or error.
+        """
 
 
 @runtime_checkable

@@ -14,9 +14,9 @@ from typing import Final
 
 from webqueue import clock, logs
 from webqueue.handlers.isolated.wire import Channel
+from webqueue.handlers.output import Output
 from webqueue.handlers.process_group import ProcessGroup
 from webqueue.worker.escalation import escalation_of
-from webqueue.worker.output import Output
 from webqueue.worker.runs import Run, Stop
 
 log = logs.get(__name__)
@@ -60,7 +60,7 @@ class Child:
     @property
     def last_words(self) -> str:
         """The last lines of its standard error."""
-        return self._output.tail
+        return "\n".join(self._output.last_errors)
 
     def close(self, *, patience_sec: float = 0.0) -> None:
         """Let it end, and everything that it has started; returns when nothing of it is left.
@@ -88,6 +88,7 @@ class Child:
         """Collect the process; whatever goes wrong there, the thread that listens to it must not wait for ever."""
         try:
             self.exit_code = self._group.close()
+            self._output.end()
             self._output.close()
         except Exception:
             log.exception("process of a handler cannot be collected", **self._facts())

@@ -13,12 +13,12 @@ from sqlalchemy.orm import Session
 from webqueue import clock, jobs, logs
 from webqueue.database import Database
 from webqueue.errors import LeaseLostError
+from webqueue.handlers.lines import told
 from webqueue.worker.refusals import is_refused
 
 log = logs.get(__name__)
 
 LEVELS: Final = frozenset({"debug", "info", "warning", "error"})
-_LONGEST_LINE: Final = 10_000
 _LONGEST_MESSAGE: Final = 1_000
 # While the database is away the lines wait here; a handler that logs in a loop must not fill the memory.
 _MOST_LINES: Final = 5_000
@@ -65,13 +65,14 @@ class Reporter:
             self._pending.progress |= given
 
     def log(self, message: str, level: str) -> None:
-        """Take a line for the job's log."""
-        line = (clock.local_now(), level if level in LEVELS else "info", str(message)[:_LONGEST_LINE])
+        """Take a message for the job's log: a line, or more where it has line ends."""
+        at, level = clock.local_now(), level if level in LEVELS else "info"
         with self._buffer:
-            if len(self._pending.lines) < _MOST_LINES:
-                self._pending.lines.append(line)
-            else:
-                self._pending.dropped += 1
+            for line in told(str(message)):
+                if len(self._pending.lines) < _MOST_LINES:
+                    self._pending.lines.append((at, level, line))
+                else:
+                    self._pending.dropped += 1
 
     def flush(self, along: Callable[[Session], None] | None = None) -> None:
         """Write everything taken so far, and whatever `along` writes, in one transaction.

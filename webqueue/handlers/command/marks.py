@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from webqueue.handlers.command.lines import LONGEST_SHOWN, Line, shown
 from webqueue.handlers.command.markers import (
     BlockedMark,
     CheckpointMark,
@@ -18,6 +17,7 @@ from webqueue.handlers.command.markers import (
     parse,
 )
 from webqueue.handlers.crawl.urls import join
+from webqueue.handlers.lines import LONGEST_SHOWN, Line, shown
 from webqueue.handlers.protocol import Context, DocumentDraft
 
 # A program that reports each of thousands of steps must not make a transaction of each.
@@ -51,6 +51,8 @@ class Marks:
 
     def take(self, line: Line) -> bool:
         """Heed a line; False when it is one for the log."""
+        if not line.data.startswith(b"::"):
+            return False
         try:
             mark = _parsed(line)
             if isinstance(mark, DocumentMark):

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import selectors
 import signal
 import subprocess
 import time
-from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Final, Self
+from typing import Any, Final, Self
 
 from webqueue.handlers.command.environment import page_at_start
-from webqueue.handlers.command.lines import Line, LineSplitter, Thinning, harmless, shown
 from webqueue.handlers.command.marks import Marks
 from webqueue.handlers.command.parameters import CommandParameters
+from webqueue.handlers.lines import harmless
+from webqueue.handlers.output import Output
 from webqueue.handlers.process_group import ProcessGroup
 from webqueue.handlers.protocol import Context, RunsPrograms
 from webqueue.outcomes import Blocked, Cancelled, Done, Failed, Outcome
@@ -25,11 +23,8 @@ from webqueue.outcomes import Blocked, Cancelled, Done, Failed, Outcome
 TEMPORARY_FAILURE: Final = 75
 NOT_FOUND: Final = 127
 _LOOK_SEC: Final = 0.1
-_PIECE: Final = 65_536
 # After the group is dead its pipes end too, unless somebody else holds them.
 _DRAIN_SEC: Final = 2.0
-_LAST_LINES: Final = 20
-_LONGEST_LAST_LINE: Final = 500
 
 
 class Watch:
@@ -48,9 +43,6 @@ class Watch:
         self._ctx = ctx
         self._params = params
         self._marks = Marks(ctx, Path(params.cwd) if params.cwd else None, page_at_start(ctx))
-        self._thinning = Thinning(time.monotonic())
-        self._last_errors: deque[str] = deque(maxlen=_LAST_LINES)
-        self._lines = 0
         self._stop_asked_at: float | None = None
         self._stopped = False
         self._group = ProcessGroup(
@@ -60,11 +52,12 @@ class Watch:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        self._selector = selectors.DefaultSelector()
-        for pipe in (self._group.stdout, self._group.stderr):
-            assert pipe is not None, "both are pipes"
-            os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe, selectors.EVENT_READ, LineSplitter())
+        assert self._group.stdout is not None
+        assert self._group.stderr is not None
+        # Many a program tells on its standard error how it goes: that is no warning.
+        self._output = Output(
+            self._group.stdout, self._group.stderr, ctx.log, heed=self._marks.take, errors_level="info"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -72,7 +65,7 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._selector.close()
+        self._output.close()
         self._group.close()
         if isinstance(self._ctx, RunsPrograms):
             # What it asked for, and when, is not seen: the end of the program is the latest it can have been.
@@ -90,11 +83,9 @@ class Watch:
             self._read(_LOOK_SEC)
             self._look()
         give_up_at = time.monotonic() + _DRAIN_SEC
-        while self._selector.get_map() and time.monotonic() < give_up_at:
+        while self._output.is_open and time.monotonic() < give_up_at:
             self._read(_LOOK_SEC)
-        for key in list(self._selector.get_map().values()):
-            self._end_of(key.fileobj, key.data)
-        self._note_gap(self._thinning.end())
+        self._output.end()
         self._marks.write(now=True)
         return self._outcome(self._group.close())
 
@@ -124,45 +115,10 @@ class Watch:
 
     def _read(self, timeout: float) -> None:
         """Take what is there of both outputs, a piece of each."""
-        if not self._selector.get_map():
+        if self._output.is_open:
+            self._output.read(timeout)
+        else:
             self._group.wait(timeout)
-            return
-        for key, _ in self._selector.select(timeout):
-            splitter: LineSplitter = key.data
-            try:
-                data = os.read(key.fd, _PIECE)
-            except BlockingIOError:
-                continue
-            for line in splitter.feed(data):
-                self._take(line, of_errors=key.fileobj is self._group.stderr)
-            if not data:
-                self._end_of(key.fileobj, splitter)
-
-    def _end_of(self, pipe: Any, splitter: LineSplitter) -> None:
-        stream: IO[bytes] = pipe
-        self._selector.unregister(stream)
-        for line in splitter.rest():
-            self._take(line, of_errors=stream is self._group.stderr)
-
-    def _take(self, line: Line, *, of_errors: bool) -> None:
-        self._lines += 1
-        if line.data.startswith(b"::") and self._marks.take(line):
-            return
-        text = shown(line)
-        if of_errors and text:
-            self._last_errors.append(text[:_LONGEST_LAST_LINE])
-        if text:
-            self._log(text)
-
-    def _log(self, text: str) -> None:
-        written, gap = self._thinning.take(time.monotonic())
-        if written:
-            self._note_gap(gap)
-            self._ctx.log(text)
-
-    def _note_gap(self, lines: int) -> None:
-        if lines:
-            self._ctx.log(f"{lines:,} lines were left out here: they came too fast.", "warning")
 
     def _outcome(self, code: int) -> Outcome:
         result = self._result(code)
@@ -177,18 +133,18 @@ class Watch:
         return Failed(self._error(code), result)
 
     def _result(self, code: int) -> dict[str, Any]:
-        result: dict[str, Any] = {"exit_code": code, "lines": self._lines}
-        if self._thinning.left_out:
-            result["lines_left_out"] = self._thinning.left_out
+        result: dict[str, Any] = {"exit_code": code, "lines": self._output.lines}
+        if self._output.left_out:
+            result["lines_left_out"] = self._output.left_out
         if self._marks.malformed:
             result["marks_not_understood"] = self._marks.malformed
-        if code and self._last_errors:
-            result["stderr"] = list(self._last_errors)
+        if code and (last := self._output.last_errors):
+            result["stderr"] = last
         return result
 
     def _error(self, code: int) -> str:
         program = harmless(self._params.argv[0])
-        last = "\n".join(self._last_errors)
+        last = "\n".join(self._output.last_errors)
         if code < 0:
             how = f"The command {program!r} was ended by {_signal_name(-code)}"
         elif code == NOT_FOUND:

@@ -1,4 +1,4 @@
-"""Lines out of a program's output, whatever it writes: bounded in length and number, harmless to look at."""
+"""Lines of a job's log, whatever a program writes or a handler tells: bounded in length and number, harmless to look at."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Final
 # Of a line that is no text but data (`::document`); what goes beyond it is dropped and counted.
 LONGEST_LINE: Final = 4_000_000
 LONGEST_SHOWN: Final = 2_000
+# Of what a handler tells in one go, in characters and in lines: a traceback, and no page.
+LONGEST_TOLD: Final = 10_000
+MOST_TOLD: Final = 100
 # Colours and cursor movements (ECMA-48 §5.4), and strings for the terminal such as its title (§5.6).
 _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
-# Control characters, half characters, further line ends, and marks that turn the direction of writing (Unicode UAX #9).
+# Control characters but tab, half characters, further line ends, and marks that turn the direction of writing (Unicode UAX #9).
 _NOT_SHOWN: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 
 
@@ -81,8 +84,18 @@ def shown(line: Line) -> str:
 
 def harmless(text: str) -> str:
     """`text` without what is not seen but does something."""
-    plain = _ESCAPES.sub("", text).replace("\t", "    ")
-    return _NOT_SHOWN.sub("\ufffd", plain).rstrip()
+    return _NOT_SHOWN.sub("\ufffd", _ESCAPES.sub("", text)).rstrip()
+
+
+def told(message: str) -> list[str]:
+    """What a handler tells, as lines of its log: one, or more where the message has line ends; never none."""
+    cut = len(message) > LONGEST_TOLD
+    lines = [line for line in map(harmless, message[:LONGEST_TOLD].splitlines()) if line] or [""]
+    if len(lines) > MOST_TOLD:
+        lines[MOST_TOLD - 1 :] = [f"… ({len(lines) - MOST_TOLD + 1:,} lines more)"]
+    elif cut:
+        lines[-1] += f"… (a message of {len(message):,} characters, cut)"
+    return lines
 
 
 class Thinning:

@@ -36,11 +36,7 @@ def set_zone(session: Session, user_id: int, zone: str, *, by: str, now: datetim
         raise InvalidInputError.of(
             "zone", say("There is no zone %(zone)s; write one such as Asia/Shanghai.", zone=repr(zone[:60]))
         )
-    stored = session.get(StoredSetting, _name(user_id))
-    if stored is None:
-        session.add(StoredSetting(name=_name(user_id), value=zone, changed_at=now, changed_by=by))
-    else:
-        stored.value, stored.changed_at, stored.changed_by = zone, now, by
+    StoredSetting.put(session, _name(user_id), zone, at=now, by=by)
 
 
 def set_language(session: Session, user_id: int, language: str | None) -> None:

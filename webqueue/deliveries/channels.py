@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from webqueue.database import take_turn
@@ -84,7 +83,7 @@ class Wanted:
 
 def read(session: Session) -> Wanted:
     """The setting as it stands."""
-    return _parsed(session.scalar(select(StoredSetting.value).where(StoredSetting.name == SETTING)))
+    return _parsed(StoredSetting.read(session, SETTING))
 
 
 def add_channel(session: Session, name: str, url: str, *, by: str, now: datetime) -> Channel:
@@ -170,19 +169,13 @@ def keep_to_itself() -> logging.Logger:
 
 def _locked(session: Session) -> Wanted:
     take_turn(session, SETTING)
-    row = session.get(StoredSetting, SETTING, populate_existing=True)
-    return _parsed(None if row is None else row.value)
+    return _parsed(StoredSetting.read(session, SETTING))
 
 
 def _save(session: Session, before: Wanted, after: Wanted, *, by: str, now: datetime) -> None:
     if before == after:
         return
-    row = session.get(StoredSetting, SETTING)
-    value = asdict(after)
-    if row is None:
-        session.add(StoredSetting(name=SETTING, value=value, changed_at=now, changed_by=by))
-    else:
-        row.value, row.changed_at, row.changed_by = value, now, by
+    StoredSetting.put(session, SETTING, asdict(after), at=now, by=by)
     AuditEntry.record(
         session, at=now, by=by, action="changed", kind="setting", name=SETTING,
         before=_told(before), after=_told(after),

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from webqueue.database import take_turn
@@ -37,7 +36,7 @@ class Switches:
 
 def read(session: Session) -> Switches:
     """The switches; each job that ends reads them, so that a change holds at once."""
-    return _parsed(session.scalar(select(StoredSetting.value).where(StoredSetting.name == SETTING)))
+    return _parsed(StoredSetting.read(session, SETTING))
 
 
 def switch(session: Session, target_code: str | None, on: bool | None, *, by: str, now: datetime) -> Switches:
@@ -53,16 +52,12 @@ def switch(session: Session, target_code: str | None, on: bool | None, *, by: st
     if target_code is not None and session.get(Target, target_code) is None:
         raise NotFoundError("target", target_code)
     take_turn(session, SETTING)
-    row = session.get(StoredSetting, SETTING, populate_existing=True)
-    before = _parsed(row.value if row is not None else None)
+    before = read(session)
     after = _changed(before, target_code, on)
     if after == before:
         return before
     value: dict[str, Any] = {"installation": after.installation, "targets": dict(after.targets)}
-    if row is None:
-        session.add(StoredSetting(name=SETTING, value=value, changed_at=now, changed_by=by))
-    else:
-        row.value, row.changed_at, row.changed_by = value, now, by
+    StoredSetting.put(session, SETTING, value, at=now, by=by)
     AuditEntry.record(
         session,
         at=now,

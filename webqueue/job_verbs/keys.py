@@ -78,7 +78,7 @@ def share_pause(session: Session) -> None:
 
 def paused_all(session: Session) -> bool:
     """Whether the one stored flag is set under which nothing is claimed."""
-    return bool(session.scalar(select(StoredSetting.value).where(StoredSetting.name == PAUSED_ALL)))
+    return bool(StoredSetting.read(session, PAUSED_ALL))
 
 
 def pause_all(session: Session, *, by: str) -> None:
@@ -131,9 +131,5 @@ def rekey_sites(session: Session, site_codes: Iterable[str]) -> None:
 
 def _set_paused_all(session: Session, *, paused: bool, by: str) -> None:
     take_turn(session, PAUSED_ALL)
-    now = clock.now(session)
-    row = session.get(StoredSetting, PAUSED_ALL)
-    if row is None:
-        session.add(StoredSetting(name=PAUSED_ALL, value=paused, changed_at=now, changed_by=by))
-    elif row.value != paused:
-        row.value, row.changed_at, row.changed_by = paused, now, by
+    if StoredSetting.read(session, PAUSED_ALL) != paused:  # who asks again has not paused it
+        StoredSetting.put(session, PAUSED_ALL, paused, at=clock.now(session), by=by)

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from webqueue.database import take_turn
@@ -66,8 +65,7 @@ class Retention:
 
 def rules(session: Session) -> dict[str, Rule]:
     """The rules of single targets, as they were set."""
-    value = session.scalar(select(StoredSetting.value).where(StoredSetting.name == SETTING))
-    return _parsed(value)
+    return _parsed(StoredSetting.read(session, SETTING))
 
 
 def retention(session: Session, settings: Settings) -> Retention:
@@ -101,18 +99,14 @@ def set_rule(session: Session, target: str, rule: Rule, *, by: str, now: datetim
     if problems:
         raise InvalidInputError(problems)
     take_turn(session, SETTING)
-    row = session.get(StoredSetting, SETTING, populate_existing=True)
-    before = _parsed(None if row is None else row.value)
+    before = rules(session)
     after = {code: one for code, one in before.items() if code != target}
     if rule != Rule():
         after[target] = rule
     if after == before:
         return
     value = {code: asdict(one) for code, one in after.items()}
-    if row is None:
-        session.add(StoredSetting(name=SETTING, value=value, changed_at=now, changed_by=by))
-    else:
-        row.value, row.changed_at, row.changed_by = value, now, by
+    StoredSetting.put(session, SETTING, value, at=now, by=by)
     AuditEntry.record(
         session, at=now, by=by, action="changed", kind="setting", name=f"{SETTING} of {target}",
         before=_told(before.get(target)), after=_told(after.get(target)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import MetaData, String
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy import MetaData, String, select
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from webqueue.database import JSONData, UTCDateTime
 
@@ -42,3 +42,25 @@ class StoredSetting(Base):
     value: Mapped[Any] = mapped_column(JSONData)
     changed_at: Mapped[datetime]
     changed_by: Mapped[str] = mapped_column(String(128), default="")
+
+    @classmethod
+    def read(cls, session: Session, name: str) -> Any:
+        """What is stored under a name now, whatever the session has loaded before; None when nothing is."""
+        return session.scalar(select(cls.value).where(cls.name == name))
+
+    @classmethod
+    def put(cls, session: Session, name: str, value: Any, *, at: datetime, by: str = "") -> None:
+        """Store `value` under a name, in the place of what stands there.
+
+        Args:
+            session: a writing transaction; it holds the turn of the name (`take_turn`) where others may write it too.
+            value: what JSON can hold.
+            at: when it changed.
+            by: who changed it.
+        """
+        anew = select(cls).where(cls.name == name).execution_options(populate_existing=True)
+        row = session.scalars(anew).one_or_none()
+        if row is None:
+            session.add(cls(name=name, value=value, changed_at=at, changed_by=by))
+        else:
+            row.value, row.changed_at, row.changed_by = value, at, by

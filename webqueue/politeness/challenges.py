@@ -140,11 +140,11 @@ def signatures_in_force(session: Session) -> tuple[Signature, ...]:
 
 def stored_signatures(session: Session) -> tuple[Signature, ...]:
     """What an administrator added or replaced. A list that cannot be read is logged and counts as empty."""
-    row = session.get(StoredSetting, SETTING, populate_existing=True)
-    if row is None:
+    stored = StoredSetting.read(session, SETTING)
+    if stored is None:
         return ()
     try:
-        return parse_signatures(row.value)
+        return parse_signatures(stored)
     except InvalidInputError as error:
         # Written by another version, or by hand: crawls go on with the list of the package.
         log.error(  # noqa: TRY400 - where it was raised tells nothing
@@ -164,13 +164,9 @@ def store_signatures(session: Session, data: Any, *, by: str, now: datetime) -> 
         InvalidInputError: it names entry and field.
     """
     signatures = parse_signatures(data)
-    row = session.get(StoredSetting, SETTING)
-    before = [] if row is None else row.value
+    before = StoredSetting.read(session, SETTING) or []
     after = [as_data(one) for one in signatures]
-    if row is None:
-        session.add(StoredSetting(name=SETTING, value=after, changed_at=now, changed_by=by))
-    else:
-        row.value, row.changed_at, row.changed_by = after, now, by
+    StoredSetting.put(session, SETTING, after, at=now, by=by)
     AuditEntry.record(
         session,
         at=now,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from webqueue.database.engine import Database
 from webqueue.database.listener import Listener
 from webqueue.database.locks import share_turn, take_turn
+from webqueue.database.statements import make_statement_classes
 from webqueue.database.trouble import trouble_of
 from webqueue.database.types import JSONData, Text, UTCDateTime
 from webqueue.database.wakeup import Wakeup, request_wakeup
+
+make_statement_classes()
 
 __all__ = [
     "Database",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import hypothesis
 import pytest
 
+from tests.helpers.memory import use_memory_for_files
 from tests.helpers.postgres import PostgresServer
 from tests.helpers.postgres_copies import PostgresCopies
 from tests.helpers.requirements import MissingRequirementError, lacking
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 SQLITE_FILE = "webqueue.sqlite3"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Make runs alike, whatever they are started by."""
+    use_memory_for_files(config.args)
     # How long an example takes says something about the machine, and nothing about the code.
     hypothesis.settings.register_profile(
         "webqueue",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -42,6 +43,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # A run in the background of a script ignores Ctrl-C, and so would each process that a test stops by it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what is imported by now: it stays until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +97,18 @@ def _cheap_password_hashes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         for module in (login, users):
             patched.setattr(module, "HASH_METHOD", "scrypt:1024:8:1")
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _compiled_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Compile a template once for all the applications of this process: it takes longer than to fill it in."""
+    from flask import Flask
+    from jinja2 import FileSystemBytecodeCache
+
+    compiled = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Flask, "jinja_options", {"bytecode_cache": compiled})
         yield
 
 

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -270,9 +270,12 @@ def target_yaml(code: str, site: str, params: Mapping[str, Any], **more: Any) ->
     }
 
 
-def file_of(sites: list[dict[str, Any]], targets: list[dict[str, Any]]) -> str:
+def file_of(
+    sites: list[dict[str, Any]], targets: list[dict[str, Any]], rate_groups: Sequence[dict[str, Any]] = ()
+) -> str:
     """An import file; JSON is YAML."""
-    return json.dumps({"sites": sites, "targets": targets})
+    groups = {"rate_groups": list(rate_groups)} if rate_groups else {}
+    return json.dumps({**groups, "sites": sites, "targets": targets})
 
 
 def copy_of(template: Path, instance: Path) -> Path:

@@ -88,7 +88,16 @@ def neighbours(installation: Installation, seconds: float) -> Told:
 
 def _file() -> str:
     function = {"function": "tests.acceptance.chaos.handlers:work", "kwargs": {"seed": SEED}}
-    sites = [site_yaml(f"s{number}", f"http://s{number}.example.org") for number in range(SITES)]
+    # A job that is blocked each time would wait for minutes at the end, in cooldowns that double: they stay at a second.
+    group = {
+        "key": "unused",
+        "adapter": "list",
+        "host_suffix": "example.org",
+        "grow_interval": False,
+        "cooldown_factor": 1,
+    }
+    hosts = [f"s{number}.example.org" for number in range(SITES)]
+    sites = [site_yaml(f"s{number}", f"http://{host}", rate_key=host) for number, host in enumerate(hosts)]
     targets = [
         {
             **target_yaml(f"t{number}", f"s{number}", {}),
@@ -99,7 +108,7 @@ def _file() -> str:
         }
         for number in range(SITES)
     ]
-    return file_of(sites, targets)
+    return file_of(sites, targets, [group])
 
 
 def _visit(

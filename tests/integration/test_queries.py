@@ -26,7 +26,7 @@ from tests.helpers.world import START, Clock
 from webqueue import clock, jobs, processes, queries
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError, NotFoundError
-from webqueue.models import DocumentVersion, Job, KeyEvent, Process, RateKey, StoredSetting
+from webqueue.models import DocumentVersion, Job, KeyEvent, Process, RateKey, Site, StoredSetting, Target
 from webqueue.queries import DocumentFilter, JobFilter, JobRow, TargetFilter
 from webqueue.queries.waiting import ordinal
 
@@ -455,18 +455,32 @@ def test_keys_are_listed_by_state(database: Database) -> None:
 
 def test_every_key_is_on_some_page_whatever_its_state(database: Database) -> None:
     """More keys than a page holds; half never ran, so that only their sites tell of them; _ sorts its own way."""
+    every = sorted(f"{'_' if number % 3 else ''}k-{number:03}" for number in range(230))
 
     def add(session: Session) -> None:
-        for number in range(230):
-            name = f"{'_' if number % 3 else ''}k-{number:03}"
-            add_site(session, f"s{number}", f"http://{number}.example.org/", rate_key=name)
-            if number % 2:
-                add_target(session, f"t{number}", f"s{number}")
+        times = {"created_at": START, "changed_at": START}
+        session.add_all(
+            Site(
+                code=f"s{name[-3:]}",
+                name=name,
+                base_url=f"http://{name[-3:]}.example.org/",
+                host=f"{name[-3:]}.example.org",
+                adapter="list",
+                rate_key=name,
+                **times,
+            )
+            for name in every
+        )
         session.flush()
-        for number in range(1, 230, 2):
+        ran = [f"{number:03}" for number in range(1, 230, 2)]
+        session.add_all(
+            Target(code=f"t{number}", site_code=f"s{number}", handler="crawl", **times) for number in ran
+        )
+        session.flush()
+        for number in ran:
             jobs.submit(session, f"t{number}", by="ann")
-        for number in (5, 227, 229):
-            jobs.pause_key(session, f"{'_' if number % 3 else ''}k-{number:03}", by="ann")
+        for name in ("_k-005", "_k-227", "_k-229"):
+            jobs.pause_key(session, name, by="ann")
 
     database.run(add)
 
@@ -482,7 +496,6 @@ def test_every_key_is_on_some_page_whatever_its_state(database: Database) -> Non
                 if cursor is None:
                     return found
 
-    every = sorted(f"{'_' if number % 3 else ''}k-{number:03}" for number in range(230))
     for limit in (60, 200):
         assert sorted(names(limit)) == every
         assert len(names(limit, "idle")) == 227

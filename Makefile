@@ -11,8 +11,12 @@ SHELL := bash
 # `make PYTHON=/path/to/python3 …` chooses the Python that .venv is made with.
 VENV_PYTHON := .venv/bin/python
 PIP := $(VENV_PYTHON) -m pip --disable-pip-version-check --quiet
-# One process a core; the tests of a file stay together, and share its servers.
-PARALLEL := --numprocesses auto --dist loadfile
+# Where it is set, each of the hundreds of processes that the tests start would compile the whole of webqueue anew.
+export PYTHONDONTWRITEBYTECODE :=
+# One process a core; whoever is done takes over tests of the others.
+PARALLEL := --numprocesses auto --dist worksteal
+# The acceptance tests wait half of their time, for leases and cooldowns: three processes for two cores.
+WAITING := --numprocesses $$(((3 * $$(nproc) + 1) / 2)) --dist worksteal
 STEP := @printf '\n==> %s\n'
 
 .PHONY: help
@@ -30,7 +34,7 @@ test: system-packages .venv/developing lint ## Set everything up, then lint, typ
 	$(STEP) 'Integration tests'
 	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/integration
 	$(STEP) 'Acceptance tests'
-	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/acceptance
+	@$(VENV_PYTHON) -m pytest $(WAITING) tests/acceptance
 	$(STEP) 'Browser tests'
 	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/browser
 	$(STEP) 'All checks passed'

@@ -22,13 +22,16 @@ Theme = Literal["light", "dark"]
 class BrowserPage(Protocol):
     """Opens a page in a browser profile of its own: no cookie is shared with another page."""
 
-    def __call__(self, width: int = 1360, theme: Theme = "light", *, javascript: bool = True) -> Page:
+    def __call__(
+        self, width: int = 1360, theme: Theme = "light", *, javascript: bool = True, locale: str = "en-GB"
+    ) -> Page:
         """An empty page.
 
         Args:
             width: of the window, in pixels.
             theme: what the browser says that the person prefers.
             javascript: False switches it off, as some people do.
+            locale: the language of the browser, which it asks for pages in.
         """
 
 
@@ -81,13 +84,15 @@ def browser_page(browser: Browser, console_errors: list[str]) -> Iterator[Browse
     """Opens pages: `browser_page(390, "dark")`. A page that met an error fails the test at its end."""
     with ExitStack() as contexts:
 
-        def opener(width: int = 1360, theme: Theme = "light", *, javascript: bool = True) -> Page:
+        def opener(
+            width: int = 1360, theme: Theme = "light", *, javascript: bool = True, locale: str = "en-GB"
+        ) -> Page:
             context = contexts.enter_context(
                 browser.new_context(
                     viewport={"width": width, "height": 900},
                     color_scheme=theme,
                     java_script_enabled=javascript,
-                    locale="en-GB",
+                    locale=locale,
                     timezone_id="UTC",
                 )
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "webqueue"
 SCRIPT = ROOT / "scripts" / "messages"
 CATALOGS = ROOT / "webqueue" / "translations"
 PO = Path("zh") / "LC_MESSAGES" / "messages.po"
@@ -55,7 +58,7 @@ def test_what_is_wrong_with_a_catalog_is_told(copy: Path, before: str, after: st
 def test_the_catalogs_are_written_as_they_stand(copy: Path) -> None:
     assert messages(copy).returncode == 0
     for file in sorted(path for path in CATALOGS.rglob("*") if path.is_file()):
-        assert (copy / file.relative_to(CATALOGS)).read_bytes() == file.read_bytes(), file.name
+        assert (copy / file.relative_to(CATALOGS)).read_bytes() == file.read_bytes(), "run `make messages`"
 
 
 def test_no_catalog_tells_who_wrote_it_where_or_when() -> None:
@@ -69,3 +72,41 @@ def test_no_catalog_tells_who_wrote_it_where_or_when() -> None:
         "Content-Transfer-Encoding",
     }
     assert str(ROOT) not in text
+
+
+# What a template says between its tags without going through `_()`: names, and units.
+AS_IT_IS = {"webqueue", "API", "ms"}
+JINJA = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
+TAG = re.compile(r"<kbd>.*?</kbd>|<[A-Za-z/!][^<>]*>")
+SPOKEN_ATTRIBUTE = re.compile(r'\b(?:aria-label|data-l|title)="([^"]*)"')
+
+
+@pytest.mark.parametrize(
+    "template", sorted((PACKAGE / "templates").glob("*.html")), ids=lambda path: path.name
+)
+def test_what_a_template_says_can_be_translated(template: Path) -> None:
+    source = JINJA.sub("", template.read_text(encoding="utf-8"))
+    # The fields of `_parts.html` are put together from pieces of a tag.
+    source = re.sub(r'^id="" name="".*$', "", source, flags=re.MULTILINE)
+    said = [*TAG.sub(" ", source).split(), *" ".join(SPOKEN_ATTRIBUTE.findall(source)).split()]
+    words = [word for word in said if re.search("[A-Za-z]", word) and word.strip(",.") not in AS_IT_IS]
+    assert words == [], f'write {{{{ _("…") }}}} around {" ".join(words)}'
+
+
+# What these raise is shown by pages; the file's own checks, the API's and the commands' are read in English.
+SHOWN = ("access", "deliveries", "documents", "handlers", "job_verbs", "politeness", "queries", "web")
+RAISED = {"ConflictError": 0, "Problem": 1, "InvalidInputError.of": 1, "Found": 1, "wrong": 1}
+OF_COMMANDS = {PACKAGE / "politeness" / "report.py"}
+
+
+@pytest.mark.parametrize("package", SHOWN)
+def test_what_lower_layers_refuse_with_can_be_translated(package: str) -> None:
+    found = []
+    for file in sorted(set((PACKAGE / package).rglob("*.py")) - OF_COMMANDS):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            place = RAISED.get(ast.unparse(node.func)) if isinstance(node, ast.Call) else None
+            if isinstance(node, ast.Call) and place is not None and len(node.args) > place:
+                text = node.args[place]
+                if isinstance(text, ast.JoinedStr) or (isinstance(text, ast.Constant) and text.value):
+                    found.append(f"{file.relative_to(ROOT)}:{text.lineno}: {ast.unparse(text)}")
+    assert found == [], "write say(...) of webqueue.sentences, with placeholders"

@@ -312,7 +312,10 @@ def _mark_problems(value: Any, mark: str, where: str) -> Sequence[Problem]:
         return [
             Problem(
                 f"{where}.{mark}",
-                f"repeats too much: counts such as {{20}} are {_MOST_REPEATS:,} together at most",
+                say(
+                    "repeats too much: counts such as {20} are %(most)s together at most",
+                    most=f"{_MOST_REPEATS:,}",
+                ),
             )
         ]
     try:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from webqueue.queries import document_diff
@@ -51,6 +52,31 @@ def test_of_chinese_signs_are_marked() -> None:
     ]
 
 
+def test_a_long_line_of_chinese_and_english_keeps_small_changes_small() -> None:
+    """Every sign of it stands in it more than once, the short words too."""
+    before = "本市发布 AI 政策。" + "企业可以申请 AI 补贴,每年 20 万元。" * 12
+    after = before.replace("申请", "提交", 1)[:-3] + "欧元。"
+    diff = text_diff(before, after)
+    assert marked(diff) == [("del", "申请"), ("ins", "提交"), ("del", "万"), ("ins", "欧")]
+
+
+UNITS = st.lists(st.sampled_from(["政", "府", "AI ", "the ", "5%", "。"]), min_size=3, max_size=60)
+
+
+@given(units=UNITS, times=st.integers(1, 6), data=st.data())
+def test_two_replaced_words_are_two_changes_however_often_the_others_stand(
+    units: list[str], times: int, data: st.DataObject
+) -> None:
+    old = units * times
+    first = data.draw(st.integers(0, len(old) - 3))
+    last = data.draw(st.integers(first + 2, len(old) - 1))
+    assume(any(unit[0].isalnum() for unit in old[first + 1 : last]))
+    new = [*old[:first], "新", *old[first + 1 : last], "改", *old[last + 1 :]]
+    diff = text_diff("".join(old), "".join(new))
+    assert diff.added == 2
+    assert diff.removed == sum(len(re.findall(r"\w+|[^\w\s]", old[place])) for place in (first, last))
+
+
 def test_unchanged_lines_are_folded_and_those_beside_a_change_are_shown() -> None:
     lines = [f"line {number}" for number in range(40)]
     diff = text_diff("\n".join(lines), "\n".join([*lines[:20], "new", *lines[20:]]))
@@ -89,6 +115,7 @@ def large_pairs() -> dict[str, tuple[str, str]]:
         "one sign": ("a" * 1_000_000, "a" * 999_999 + "b"),
         "lines of one sign": ("a\nb\n" * 250_000, "b\na\n" * 250_000),
         "blank lines": ("\n" * 500_000, "\n x \n" * 250_000),
+        "one sign, and every other": (("政" * 400 + "\n=\n") * 20, ("府" + "政府" * 199 + "x\n=\n") * 20),
         "spaces": ("a " * 500_000, "b " * 500_000),
         "few words": ("x y z " * 160_000 + "\n", "z y x " * 160_000 + "\n"),
     }
@@ -103,5 +130,5 @@ def test_a_megabyte_is_quick_and_says_what_is_left_out(name: str) -> None:
     shown = sum(len(span.text) for passage in diff.passages for span in passage.spans)
     assert shown <= document_diff.MAX_SHOWN + 100
     assert not diff.is_empty
-    if name not in {"one word", "blank lines"}:
+    if name not in {"one word", "blank lines", "one sign, and every other"}:
         assert diff.cut, name

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from flask import Flask, Response, g, has_request_context, request
-from flask_babel import Babel, get_locale
+from flask_babel import Babel, get_locale, get_translations
 from flask_babel import force_locale as speaking
-from flask_babel import gettext as _translated
-from flask_babel import ngettext as _translated_plural
 from flask_login import current_user
 
 from webqueue.sentences import Sentence, said
@@ -56,21 +54,18 @@ def language() -> str:
     return DEFAULT if locale is None else str(locale.language)
 
 
-def gettext(message: str, **values: object) -> str:
+def gettext(message: str, /, **values: object) -> str:
     """`message` in the reader's language, with `values` in place of its placeholders."""
-    if not has_request_context():
-        return message % values if values else message
-    text: str = _translated(message, **values)
-    return text
+    text: str = get_translations().ugettext(message) if has_request_context() else message
+    return text % values if values else text
 
 
-def ngettext(one: str, many: str, number: int, **values: object) -> str:
+def ngettext(one: str, many: str, number: int, /, **values: object) -> str:
     """`one` or `many` in the reader's language; `%(count)s` is the number, with commas between thousands."""
-    values = {"count": f"{number:,}", **values}
-    if not has_request_context():
-        return (one if number == 1 else many) % values
-    text: str = _translated_plural(one, many, number, **values)
-    return text
+    text: str = one if number == 1 else many
+    if has_request_context():
+        text = get_translations().ungettext(one, many, number)
+    return text % {"count": f"{number:,}", **values}
 
 
 def told(sentence: str) -> str:

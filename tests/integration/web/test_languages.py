@@ -16,9 +16,13 @@ from sqlalchemy.orm import Session
 import webqueue
 from tests.helpers.admin import fill
 from tests.helpers.browsing import Browser
+from webqueue import cron
 from webqueue.database import Database
+from webqueue.errors import InvalidInputError
 from webqueue.handlers import registry
 from webqueue.models import Document, Job, RateKey, Target, User
+from webqueue.sentences import say, say_some
+from webqueue.web.languages import told
 
 PACKAGE = Path(webqueue.__file__).parent
 
@@ -105,6 +109,34 @@ def test_programs_are_answered_in_english(browser: Browser) -> None:
     assert missing.status_code == 404
     assert missing.json is not None
     assert missing.json["detail"] == "There is no job 'x'."
+
+
+def test_a_sentence_within_a_sentence_is_translated_whatever_its_values_are_called(app: Flask) -> None:
+    with app.test_request_context(headers=CHINESE):
+        with pytest.raises(InvalidInputError) as refused:
+            cron.parse("0 0 3 * * *", "Europe/Brlin")
+        schedule, zone = (told(problem.message) for problem in refused.value.problems)
+        assert schedule == "'0 0 3 * * *' 有 6 个字段；必须正好是五个：分 时 日 月 星期。不支持秒或年的字段。"
+        assert zone == "没有时区 'Europe/Brlin'。是否想写 Europe/Berlin？"
+        assert told(say_some("%(count)s job", "%(count)s jobs", 3)) == "3 jobs", "what is in no catalog stays"
+        odd = say("%(string)s %(num)s %(one)s %(message)s", string=1, num=2, one=3, message=4)
+        assert told(odd) == "1 2 3 4"
+
+
+def test_what_is_wrong_with_a_form_is_told_in_chinese(browser: Browser, example: None) -> None:
+    fields = {
+        "code": "new",
+        "site": "example",
+        "handler": "crawl",
+        "interval_sec": "soon",
+        "schedule": "61 * * * *",
+    }
+    answer = browser.post("/targets/new", CHINESE, **fields, **{"params.max_pages": "0"})
+    assert answer.status_code == 422
+    assert "没有保存任何内容。" in answer.text
+    for said in ("不是数字", "“分”字段为", "必填", "应大于或等于 1"):
+        assert said in answer.text, said
+    assert not [text for text in english_in(answer.text) if text != "text"]
 
 
 # What a crawl, a person or an installation wrote; it is shown as it is.

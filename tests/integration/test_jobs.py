@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from tests.helpers.world import START, Clock, World, assert_settled
 from webqueue import clock, jobs
 from webqueue.database import Database
 from webqueue.errors import ConflictError, InvalidInputError, LeaseLostError, NotFoundError
-from webqueue.models import JobLog, JobStatus, RateGroupRow, Site
-from webqueue.outcomes import Blocked, Cancelled, Checkpoint, Done, Ending, Failed, OutOfTime
+from webqueue.models import JobStatus, RateGroupRow, Site
+from webqueue.outcomes import Blocked, Cancelled, Checkpoint, Done, Failed, OutOfTime
 
 
 @pytest.fixture
@@ -305,53 +305,6 @@ def test_three_recoveries_and_the_fourth_orphaning_fails(world: World, now: Cloc
     assert (job.status, job.attempt_count) == ("failed", 3)
     assert str(job.error_msg).endswith("abandoned after 3 restart recoveries")
     assert str(job.error_msg).count("restart_during_run") == 3, "annotations are appended"
-
-
-def recovered(world: World, now: Clock) -> jobs.Claimed:
-    """A job that runs again after its worker was lost."""
-    world.submit("news")
-    world.claim_one()
-    now.advance(61)
-    claimed = world.claim_one("w2")
-    assert str(claimed.job.error_msg).startswith("restart_during_run")
-    return claimed
-
-
-@pytest.mark.parametrize(
-    ("ending", "status", "error"),
-    [
-        (Done({"pages": 1}), "done", None),
-        (Done(attention="Odd."), "done", None),
-        (Failed("no answer"), "failed", "no answer"),
-    ],
-)
-def test_the_error_of_a_recovered_job_is_that_of_its_end(
-    world: World, now: Clock, ending: Ending, status: str, error: str | None
-) -> None:
-    claimed = recovered(world, now)
-    world.finish(claimed, ending)
-    job = world.job(claimed.lease.job_id)
-    assert (job.status, job.attempt_count, job.error_msg) == (status, 1, error)
-    with world.database.reading() as session:
-        logged = session.scalars(select(JobLog.message).where(JobLog.job_seq == job.seq)).all()
-    assert "restart_during_run (recovery attempt 1/3)" in logged
-
-
-@pytest.mark.parametrize("way", ["by its handler", "handed back", "while queued", "its worker lost"])
-def test_a_recovered_job_that_is_cancelled_has_no_error(world: World, now: Clock, way: str) -> None:
-    claimed = recovered(world, now)
-    job_id = claimed.lease.job_id
-    if way == "while queued":
-        world.hand_back(claimed)
-    world.cancel(job_id)
-    if way == "by its handler":
-        world.finish(claimed, Cancelled())
-    elif way == "handed back":
-        world.hand_back(claimed)
-    elif way == "its worker lost":
-        world.database.run(lambda session: jobs.free_dead(session, ["w2"]))
-    job = world.job(job_id)
-    assert (job.status, job.attempt_count, job.error_msg) == ("cancelled", 1, None)
 
 
 def test_a_recovered_job_with_a_stop_requested_is_cancelled(world: World, now: Clock) -> None:

@@ -99,7 +99,7 @@ def recover(session: Session, key: RateKey, job: Job, now: datetime) -> None:
     """
     values: dict[str, Any] = {"leased_by": None, "modified_at": now}
     if job.stop_requested:
-        values |= {"status": JobStatus.CANCELLED, "retry_at": None, "finished_at": now, "error_msg": None}
+        values |= {"status": JobStatus.CANCELLED, "retry_at": None, "finished_at": now}
         note = "cancelled: a stop was requested, and its worker is gone"
     elif job.attempt_count >= MAX_RECOVERIES:
         note = f"abandoned after {MAX_RECOVERIES} restart recoveries"

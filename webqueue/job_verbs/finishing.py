@@ -68,7 +68,7 @@ def finish(
         "finished_at": now,
         "modified_at": now,
         "result": dict(closing.result),
-        "error_msg": closing.error_msg,
+        "error_msg": closing.error_msg if closing.error_msg is not None else job.error_msg,
         "attention": closing.attention,
     }
     if not jobs_sql.update_running(session, lease.job_seq, lease.token, values):
@@ -99,7 +99,7 @@ def hand_back(
         note_event(session, key, "stuck", at=now, message="handler did not stop; handed back", job_id=job.id)
     values: dict[str, Any] = {"leased_by": None, "modified_at": now}
     if job.stop_requested:
-        values |= {"status": JobStatus.CANCELLED, "retry_at": None, "finished_at": now, "error_msg": None}
+        values |= {"status": JobStatus.CANCELLED, "retry_at": None, "finished_at": now}
     else:
         values |= {"status": JobStatus.QUEUED, "retry_at": job.due_at, "started_at": None}
     if not jobs_sql.update_running(session, lease.job_seq, lease.token, values):

@@ -51,8 +51,9 @@ def cancel(session: Session, job_id: str, *, by: str, life: Callable[[str], Life
     now = clock.now(session)
     asked = {"stop_requested": True, "stop_requested_at": now, "stop_requested_by": by, "modified_at": now}
     if job.status == JobStatus.QUEUED:
-        ended = {"status": JobStatus.CANCELLED, "retry_at": None, "finished_at": now, "error_msg": None}
-        _update_queued(session, job, {**asked, **ended})
+        _update_queued(
+            session, job, {**asked, "status": JobStatus.CANCELLED, "retry_at": None, "finished_at": now}
+        )
         session.add(JobLog(job_seq=job.seq, at=now, level="info", message=f"cancelled while queued by {by}"))
         settle(session, key, now)
         return "cancelled"

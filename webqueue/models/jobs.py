@@ -160,8 +160,7 @@ class Job(ModelWithQueue, Base):
     progress_message: Mapped[str] = mapped_column(Text, default="")
     counters: Mapped[dict[str, Any]] = mapped_column(JSONData, default=dict)
 
-    # Why it failed or was skipped; until then, the recoveries. A done or cancelled job has none: what went wrong on the way
-    # is told by `attempt_count` and the log.
+    # Why it failed or was skipped, behind the recoveries on its way: they are added, never taken away (DESIGN section 5).
     error_msg: Mapped[str | None] = mapped_column(Text)
     result: Mapped[dict[str, Any] | None] = mapped_column(JSONData)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from flask import Flask
@@ -12,6 +13,7 @@ from sqlalchemy.orm import Session
 from tests.helpers.admin import (
     HOSTILE,
     fill,
+    finished_job,
     log_lines,
     running_job,
 )
@@ -153,3 +155,21 @@ def test_a_job_page_tells_what_became_of_a_block(browser: Browser, example: None
     happened = shown.partition("What happened next: ")[2].partition("</p>")[0]
     assert f'href="/jobs/{again.job.id}"' in happened
     assert "Done" in happened
+
+
+def test_a_job_that_was_recovered_and_is_done_shows_no_error(
+    browser: Browser, example: None, database: Database
+) -> None:
+    note = "restart_during_run (recovery attempt 1/3)"
+    with database.transaction() as session:
+        seqs = [
+            finished_job(
+                session, "news", ago=timedelta(hours=1), seconds=9, status=status, error_msg=note
+            ).seq
+            for status in ("done", "failed")
+        ]
+    rows = browser.get("/jobs").text.split("<tr ")
+    done, failed = (next(row for row in rows if f">#{seq} news<" in row) for seq in seqs)
+    assert note not in done
+    assert note in failed
+    assert note in browser.get("/jobs.csv").text

@@ -15,8 +15,6 @@ PIP := $(VENV_PYTHON) -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE :=
 # One process a core; whoever is done takes over tests of the others.
 PARALLEL := --numprocesses auto --dist worksteal
-# The acceptance tests wait half of their time, for leases and cooldowns: three processes for two cores.
-WAITING := --numprocesses $$(((3 * $$(nproc) + 1) / 2)) --dist worksteal
 STEP := @printf '\n==> %s\n'
 
 .PHONY: help
@@ -34,7 +32,7 @@ test: system-packages .venv/developing lint ## Set everything up, then lint, typ
 	$(STEP) 'Integration tests'
 	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/integration
 	$(STEP) 'Acceptance tests'
-	@$(VENV_PYTHON) -m pytest $(WAITING) tests/acceptance
+	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/acceptance
 	$(STEP) 'Browser tests'
 	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/browser
 	$(STEP) 'All checks passed'

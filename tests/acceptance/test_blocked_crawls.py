@@ -172,7 +172,7 @@ def test_a_server_that_blocks_again_and_again(arena: Arena, kind: str) -> None:
 
 def test_a_kill_and_a_restart_in_the_middle_of_a_cooldown(arena: Arena) -> None:
     """A server for each kind of block; all cool down when both workers are killed and new ones start."""
-    cooldown_sec = 45
+    cooldown_sec = 60
     with ExitStack() as stack:
         servers: dict[str, Server] = {}
         sites: dict[str, BlockingSite] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -599,9 +599,15 @@ def test_a_frozen_process_loses_its_locks(
     """PostgreSQL ends a transaction in which nothing happens, as of a stopped process or a lost machine."""
     if engine_name == "sqlite":
         pytest.skip("SQLite has no server that could take a lock away")
-    monkeypatch.setattr(engine_module, "IDLE_IN_TRANSACTION_MS", 300)
-    frozen, healthy = (Database(database_url, instance_path=instance) for _ in range(2))
-    world = World(healthy)
+    monkeypatch.setattr(engine_module, "IDLE_IN_TRANSACTION_MS", 1000)
+    with (
+        closing(Database(database_url, instance_path=instance)) as frozen,
+        closing(Database(database_url, instance_path=instance)) as healthy,
+    ):
+        _freeze_and_thaw(frozen, World(healthy))
+
+
+def _freeze_and_thaw(frozen: Database, world: World) -> None:
     world.add_site()
     world.add_target("news")
     world.submit("news")
@@ -622,8 +628,6 @@ def test_a_frozen_process_loses_its_locks(
     assert asked == 2
     assert [job.leased_by for job in world.jobs()] == ["w2"]
     settled(world)
-    frozen.close()
-    healthy.close()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flask import Blueprint, make_response, render_template, request, url_for
+from flask import Blueprint, current_app, make_response, render_template, request, url_for
 from sqlalchemy import select
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -121,5 +121,12 @@ def _told(moves: Sequence[groups.KeyMove]) -> str:
 def _page(form: Form, status: int = 200) -> AnyResponse:
     rows = reading().scalars(select(RateGroupRow).order_by(RateGroupRow.position, RateGroupRow.id)).all()
     adapters = [(name, name) for name in BUILT_ADAPTERS]
-    page = render_template("rate_groups.html", section="settings", form=form, groups=rows, adapters=adapters)
+    page = render_template(
+        "rate_groups.html",
+        section="settings",
+        form=form,
+        groups=rows,
+        adapters=adapters,
+        policy=current_app.extensions["webqueue_settings"],
+    )
     return make_response(page, status)

@@ -214,3 +214,9 @@ def test_a_rate_group_tells_what_it_does_and_takes_queued_jobs_along(
 def keys_of_jobs(database: Database) -> set[str]:
     with database.reading() as session:
         return set(session.scalars(select(Job.rate_key)))
+
+
+def test_the_rate_groups_tell_what_a_block_costs(browser: Browser, database: Database) -> None:
+    shown = browser.get("/settings/rate-groups").text
+    assert "After a block a key cools down for 10 min 00 s" in shown
+    assert "up to 12 times" in shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
@@ -17,6 +17,9 @@ from webqueue.queries.paging import Page, checked_limit, newest_first
 from webqueue.queries.runs import QUEUED, RUNNING, seconds_between
 from webqueue.queries.waiting import Waiting, waiting_for
 from webqueue.sentences import say
+
+# Of less than this no pace can be told.
+_PACE_SEC: Final = 10.0
 
 S = TypeVar("S", bound=Select[*tuple[Any, ...]])
 
@@ -101,6 +104,14 @@ class JobRow:
     def is_final(self) -> bool:
         """Whether the job has its final status."""
         return self.finished_at is not None
+
+    @property
+    def left_sec(self) -> float | None:
+        """Seconds that the rest takes at the pace so far; None where nobody can say: a run that began in the middle too."""
+        done, total, took = self.progress.current, self.progress.total, self.running_for_sec
+        if self.is_final or not done or not total or done > total or took is None or took < _PACE_SEC:
+            return None
+        return None if self.from_page or self.attempt_count else took * (total - done) / done
 
     @property
     def can_cancel(self) -> bool:

@@ -14,7 +14,18 @@ from webqueue.web.auth import needs
 
 pages = Blueprint("audit", __name__)
 
-KINDS: Final = ("site", "target", "rate_group", "user", "token", "rate_key", "job", "setting")
+KINDS: Final = (
+    "site",
+    "target",
+    "rate_group",
+    "user",
+    "token",
+    "rate_key",
+    "job",
+    "setting",
+    "rag_export",
+    "installation",
+)
 LONGEST: Final = 300
 
 

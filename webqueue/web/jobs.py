@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flask import Blueprint, Response, render_template, request, url_for
+from flask import Blueprint, Response, current_app, render_template, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -95,6 +95,7 @@ def show(name: str) -> Response:
         log_levels=LEVEL_WORDS,
         appended=appended,
         chain=chain if len(chain) > 1 else (),
+        most_attempts=current_app.extensions["webqueue_settings"].cooldown_auto_retry_max + 1,
         documents=documents.items,
         more_documents=documents.next_cursor is not None,
         trial=_trial(job),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Blueprint, Response, request, url_for
+from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue import clock, config, jobs, queries
@@ -15,7 +16,7 @@ from webqueue.models import JobSource
 from webqueue.queries import TargetFilter
 from webqueue.queries.targets import TARGET_STATES
 from webqueue.web import confirm, live, schedules, target_form
-from webqueue.web.auth import needs, user_name
+from webqueue.web.auth import may, needs, user_name
 from webqueue.web.jobs import acted, queued_words, submit_trial
 from webqueue.web.languages import gettext
 from webqueue.web.target_bulk import FILTERS
@@ -24,6 +25,7 @@ pages = Blueprint("targets", __name__)
 target_form.add_to(pages)
 
 RUNS_SHOWN = 50
+EDITS_SHOWN = 5
 MAX_PAGE_NUMBER = 1_000_000
 
 
@@ -74,9 +76,17 @@ def show(code: str) -> Response:
         jobs=queries.list_jobs(session, queries.JobFilter(target=code), limit=10).items,
         changes=queries.interval_changes(session, code),
         params=config.masked(target.params),
+        edits=_edits(session, code),
         overlap_words=target_form.OVERLAP_WORDS,
         catch_up_words=target_form.CATCH_UP_WORDS,
     )
+
+
+def _edits(session: Session, code: str) -> tuple[queries.AuditRow, ...]:
+    """Who changed the target last, for those who may read the audit log."""
+    if not may(Action.AUDIT):
+        return ()
+    return queries.list_audit(session, kind="target", name=code, limit=EDITS_SHOWN).items
 
 
 @pages.post("/targets/<code>/run")

@@ -58,7 +58,7 @@ AUDIT: Final = {
     "rate_key": say("rate key"),
     "job": say("job"),
     "setting": say("setting"),
-    "rag_export": say("rag export"),
+    "rag_export": say("export for retrieval"),
     "installation": say("installation"),
     "created": say("created"),
     "changed": say("changed"),

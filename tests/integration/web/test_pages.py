@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from tests.helpers.admin import (
@@ -19,7 +19,7 @@ from tests.helpers.admin import (
 )
 from tests.helpers.browsing import Browser
 from tests.helpers.world import Clock, World
-from webqueue import clock, jobs
+from webqueue import clock, config, jobs
 from webqueue.database import Database
 from webqueue.models import Job
 from webqueue.outcomes import Blocked, Done
@@ -173,3 +173,38 @@ def test_a_job_that_was_recovered_and_is_done_shows_no_error(
     assert note not in done
     assert note in failed
     assert note in browser.get("/jobs.csv").text
+
+
+def test_a_running_job_tells_how_long_the_rest_takes(
+    browser: Browser, example: None, database: Database
+) -> None:
+    job_id = database.run(lambda s: running_job(s, "news", progress_current=30, progress_total=90).id)
+    left = re.search(r"about (\d+) min \d\d s left", browser.get(f"/jobs/{job_id}").text)
+    assert left is not None
+    assert int(left.group(1)) == 12, "a third took six minutes"
+    with database.transaction() as session:
+        session.execute(update(Job).where(Job.id == job_id).values(from_page=31))
+    assert " left" not in browser.get(f"/jobs/{job_id}").text, "it did not begin at the beginning"
+
+
+def test_a_retry_tells_which_attempt_it_is(browser: Browser, example: None, database: Database) -> None:
+    world = World(database)
+    with clock.replaced(moment := Clock()):
+        world.submit("news")
+        first = world.claim_one()
+        world.finish(first, Blocked("HTTP 429", retry_after=10))
+        moment.advance(3600)
+        second = world.claim_one()
+        assert "Attempt 2 of 13:" in browser.get(f"/jobs/{second.job.id}").text
+        assert "Attempt" not in browser.get(f"/jobs/{first.job.id}").text
+
+
+def test_a_target_tells_administrators_who_changed_it(app: Flask, example: None, database: Database) -> None:
+    admin, viewer = (Browser(app, database, role) for role in ("admin", "viewer"))
+    database.run(lambda s: config.pause_target(s, "news", by="bob", now=clock.now(s)))
+    shown = admin.get("/targets/news").text
+    changes = shown.partition('id="edits-title"')[2].partition("</table>")[0]
+    assert "bob" in changes
+    assert "paused" in changes
+    assert "/settings/audit?kind=target&amp;name=news" in shown
+    assert "edits-title" not in viewer.get("/targets/news").text, "the audit log is not theirs"

@@ -7,13 +7,15 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
 from tests.helpers.browsing import Browser
+from tests.helpers.installation import PATIENCE_SEC, Installation, copy_of
 from tests.helpers.pools import QUICK, pool_of
 from tests.helpers.waiting import wait_until
 from tests.helpers.world import Clock, World
@@ -23,6 +25,7 @@ from webqueue.database import Database
 from webqueue.deliveries import alerts, channels, messages
 from webqueue.deliveries.loop import DeliveryLoop
 from webqueue.deliveries.messages import MessageSender
+from webqueue.deliveries.queue import enqueue
 from webqueue.errors import InvalidInputError
 from webqueue.models import AuditEntry, Delivery, DeliveryStatus
 from webqueue.outcomes import Blocked, Done, Failed
@@ -79,6 +82,12 @@ def running() -> Iterator[Receiver]:
 def receiver() -> Iterator[Receiver]:
     with running() as one:
         yield one
+
+
+@pytest.fixture
+def installation(instance: Path, _sqlite_template: Path) -> Iterator[Installation]:
+    with Installation(copy_of(_sqlite_template, instance)) as installed:
+        yield installed
 
 
 @pytest.fixture
@@ -336,3 +345,26 @@ def test_secrets_are_masked_however_they_are_written() -> None:
     channel = channels.Channel("1", "ops", "json://anna:p%40ssw%2Frd@host/to%20ken")
     told = channel.without_secrets("p@ssw/rd p%40ssw%2Frd p%40ssw%2frd to ken/to%20ken anna")
     assert not [part for part in ("ssw", "ken", "anna") if part in told], told
+
+
+def test_the_death_of_the_last_worker_is_told_by_the_scheduler(
+    installation: Installation, receiver: Receiver
+) -> None:
+    world = World(installation.database)
+    add(world, receiver.url)
+    scheduler = None
+    try:
+        with clock.replaced(lambda: datetime.now(UTC) - timedelta(seconds=120)):
+            world.database.run(lambda s: processes.beat(s, "silent", role="worker", threads=2))
+        world.database.run(lambda s: enqueue(s, "an export", "of a worker", {}, now=clock.now(s)))
+        scheduler = installation.start("scheduler")
+        wait_until(lambda: receiver.got, timeout=PATIENCE_SEC)
+    finally:
+        if scheduler is not None:
+            scheduler.terminate()
+            output = scheduler.communicate(timeout=PATIENCE_SEC)
+            assert scheduler.returncode == 0, output
+    assert "no sign of life of the worker silent" in receiver.got[0]["message"]
+    with world.database.reading() as session:
+        export = session.scalars(select(Delivery).where(Delivery.kind == "an export")).one()
+    assert (export.status, export.attempts) == (DeliveryStatus.QUEUED, 0), "it is left to workers"

@@ -18,6 +18,7 @@ from webqueue import access, clock, jobs, logs
 from webqueue.app import create_app
 from webqueue.cli.opening import load_settings, opened, person
 from webqueue.database import Database
+from webqueue.deliveries.telling import Teller
 from webqueue.errors import WebqueueError
 from webqueue.scheduler import Scheduler
 from webqueue.settings import Settings
@@ -100,6 +101,11 @@ def run_roles(
                 ticker = Scheduler(database)
                 ticker.start()
                 stack.callback(ticker.stop)
+            if schedules and not works:
+                # Somebody must be left to tell that the last worker has died.
+                teller = Teller(database)
+                teller.start()
+                stack.callback(teller.stop)
             if server is None:
                 log.info("running", workers=works, scheduler=schedules)
                 signal.pause()

@@ -46,6 +46,7 @@ class DeliveryLoop:
         poll_sec: seconds between two looks.
         first_wait_sec: the wait after a first failure; it doubles, up to an hour.
         name: of the loop's thread.
+        leave_others: take only what `by_kind` delivers; another process knows the rest.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class DeliveryLoop:
         poll_sec: float = POLL_SEC,
         first_wait_sec: float = _FIRST_WAIT_SEC,
         name: str = "deliveries",
+        leave_others: bool = False,
     ) -> None:
         self._database = database
         self._by_kind = by_kind
@@ -64,6 +66,7 @@ class DeliveryLoop:
         self._poll_sec = poll_sec
         self._first_wait_sec = first_wait_sec
         self._forgot_at = float("-inf")
+        self._only = Delivery.kind.in_(list(by_kind)) if leave_others else None
         self.loop = Loop(name, self.deliver_due)
 
     def deliver_due(self) -> float:
@@ -76,6 +79,7 @@ class DeliveryLoop:
             failure_delay_seconds=self._lease_sec,
             # Few, so that the list is not old when its end is reached.
             limit=10,
+            only=self._only,
         )
         if counts.handled:
             return 0.0

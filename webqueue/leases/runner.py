@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar, cast
 
-from sqlalchemy import CursorResult, case, select, update
+from sqlalchemy import ColumnElement, CursorResult, case, select, update
 from sqlalchemy.orm import Session
 
 from webqueue import clock, logs
@@ -61,6 +61,7 @@ def run_due(
     lock_seconds: float = ACTIVE_STATE_LEASE_SECONDS,
     failure_delay_seconds: float = ACTIVE_STATE_LEASE_SECONDS,
     limit: int = 100,
+    only: ColumnElement[bool] | None = None,
 ) -> RunCounts:
     """Run what is due, one row after the other: claim it, renew its lease, handle it, write the answer.
 
@@ -80,12 +81,13 @@ def run_due(
         lock_seconds: length of a lease.
         failure_delay_seconds: how long a row waits after an exception.
         limit: most rows taken in one round.
+        only: a condition on the rows that are taken, such as their kind; None takes all.
 
     Raises:
         ClaimRefusedError: rows of this model are claimed in another way.
     """
     model.refuse_claims()
-    runner = _Runner(model, handle, database, is_alive, cleanup, lock_seconds, failure_delay_seconds)
+    runner = _Runner(model, handle, database, is_alive, cleanup, lock_seconds, failure_delay_seconds, only)
     with inside_runner():
         return runner.run(limit)
 
@@ -99,6 +101,7 @@ class _Runner(Generic[M]):
     cleanup: Callable[[M], None] | None
     lock_seconds: float
     failure_delay_seconds: float
+    only: ColumnElement[bool] | None
 
     def run(self, limit: int) -> RunCounts:
         counts = Counter(repaired=self._repair())
@@ -129,6 +132,8 @@ class _Runner(Generic[M]):
     def _due(self, limit: int) -> list[Identity]:
         model = self.model
         query = model.get_queue().where(model.status.in_((*model.RUNNABLE_STATES, *model.FINAL_STATES)))
+        if self.only is not None:
+            query = query.where(self.only)
         keys = query.limit(limit).with_only_columns(*mapper_of(model).primary_key)
         with self.database.reading() as session:
             return [tuple(row) for row in session.execute(keys)]

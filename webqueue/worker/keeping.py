@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock, documents, jobs, logs
 from webqueue.database import Database
-from webqueue.deliveries import alerts, channels
 from webqueue.loops import Loop
 from webqueue.politeness.keeping import compress_day, days_to_summarise, figures_of, store_day
 from webqueue.settings import Settings
@@ -116,20 +115,3 @@ class DocumentKeeper:
         now = clock.now(session)
         before = now - timedelta(days=self._days)
         return documents.forget_documents(session, before=before, now=now, limit=_BATCH)
-
-
-class AlertWatch:
-    """Looks every few seconds for what is news to those who get notifications."""
-
-    def __init__(self, database: Database, *, every_sec: float) -> None:
-        self._database = database
-        self._every_sec = every_sec
-        self.loop = Loop("alert watch", self.watch, longest_backoff_sec=60.0)
-
-    def watch(self) -> float:
-        """Look once; nothing is written where nobody wants to hear of anything."""
-        with self._database.reading() as session:
-            is_wanted = bool(channels.read(session).channels)
-        if is_wanted and (found := self._database.run(lambda s: alerts.watch(s, clock.now(s)))):
-            log.info("notifications queued", news=found)
-        return self._every_sec

@@ -13,6 +13,7 @@ from typing import Final
 from webqueue import clock, jobs, logs
 from webqueue.database import Database, Listener
 from webqueue.deliveries.loop import POLL_SEC, DeliveryLoop, deliverers
+from webqueue.deliveries.telling import AlertWatch
 from webqueue.errors import LeaseLostError
 from webqueue.handlers import registry
 from webqueue.loops import Loop
@@ -21,7 +22,7 @@ from webqueue.worker.disk_watch import DiskWatch
 from webqueue.worker.dispatching import Dispatcher
 from webqueue.worker.heartbeat import Heartbeat
 from webqueue.worker.isolated import Isolation
-from webqueue.worker.keeping import AlertWatch, DocumentKeeper, EvidenceKeeper, HistoryKeeper
+from webqueue.worker.keeping import DocumentKeeper, EvidenceKeeper, HistoryKeeper
 from webqueue.worker.liveness import Liveness
 from webqueue.worker.running import Handlers, Runner
 from webqueue.worker.runs import Run, Runs, Stop

@@ -16,11 +16,12 @@ from __future__ import annotations
 import calendar
 import difflib
 import functools
+import itertools
 import re
 import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from cron_descriptor import Options, get_description
 from cronsim import CronSim, CronSimError
@@ -48,6 +49,7 @@ _START_OF_CENTURY = datetime(2001, 1, 1)  # noqa: DTZ001 - a wall-clock time wit
 
 _SECOND = timedelta(seconds=1)
 _DAY = timedelta(days=1)
+_FOUR_WEEKS = 28  # days
 
 # These keys of the system's zone directory are no places: one is whatever this machine is set to, one a
 # placeholder.
@@ -171,6 +173,12 @@ class Schedule:
                 notes.append(note)
             moment = change
         return notes
+
+    def ticks_a_day(self, after: datetime) -> float:
+        """How many ticks a day has, on average over the four weeks from the day of `after` (so that every weekday
+        counts as often); what clock changes skip or repeat is left out of account.
+        """
+        return _ticks_a_day(self.fields, after.astimezone(self._zone).date())
 
     @property
     def _zone(self) -> zoneinfo.ZoneInfo:
@@ -320,6 +328,17 @@ class Schedule:
                 break
             times.append(wall)
         return times
+
+
+@functools.lru_cache(maxsize=4096)
+def _ticks_a_day(fields: str, start: date) -> float:
+    """Kept until the next day: who looks at all schedules again and again asks the same."""
+    midnight = datetime.combine(start, time.min)
+    end = midnight + timedelta(days=_FOUR_WEEKS)
+    every = CronSim(fields, midnight)
+    at_midnight = " ".join(["0", "0", *fields.split()[2:]])
+    days = itertools.takewhile(lambda day: day < end, CronSim(at_midnight, midnight - _SECOND))
+    return len(every.minutes) * len(every.hours) * sum(1 for _ in days) / _FOUR_WEEKS
 
 
 def parse(expr: str, timezone: str) -> Schedule:

@@ -21,16 +21,18 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock, cron, jobs, logs, processes
 from webqueue.config.ticks import restart_ticks
-from webqueue.database import Database
+from webqueue.database import Database, take_turn
 from webqueue.errors import InvalidInputError, WebqueueError
 from webqueue.jobs_sql.heads import QUEUED_STATUS, RUNNING_STATUS
 from webqueue.loops import Loop
-from webqueue.models import Job, JobSource, JobStatus, Site, Target
+from webqueue.models import Job, JobSource, JobStatus, Site, StoredSetting, Target
+from webqueue.queries.bookings import OVERBOOKED, bookings, hours_to_keep, overbooked_keys
 
 log = logs.get(__name__)
 
 ROUND_SEC: Final = 1
 HEARTBEAT_SEC: Final = 15
+BOOKINGS_SEC: Final = 60
 # Without a round for so long the ticker is woken: see `Scheduler._watch`.
 SILENCE_SEC: Final = 5.0
 # A round that hangs in the database must not keep the process from ending.
@@ -71,6 +73,7 @@ class Scheduler:
         now = datetime.now(UTC)
         self._ticker.add_job(self._round, "interval", seconds=ROUND_SEC, next_run_time=now, id="round")
         self._ticker.add_job(self._beat, "interval", seconds=HEARTBEAT_SEC, next_run_time=now, id="beat")
+        self._ticker.add_job(self._book, "interval", seconds=BOOKINGS_SEC, next_run_time=now, id="book")
         self._ticker.add_job(self._mend, "date", run_date=now, id="mend")
         self._ticker.start()
         self._watch_loop.start()
@@ -101,7 +104,7 @@ class Scheduler:
         if clock.boot_seconds() - self._last_round > SILENCE_SEC:
             log.warning("no round for a while; was the clock set back?", scheduler=self.id)
             now = datetime.now(UTC)
-            for job_id in ("round", "beat"):
+            for job_id in ("round", "beat", "book"):
                 self._ticker.modify_job(job_id, next_run_time=now)
         return SILENCE_SEC / 2
 
@@ -122,6 +125,13 @@ class Scheduler:
             log.exception("round failed", scheduler=self.id)
         else:
             self._problem = None
+
+    def _book(self) -> None:
+        """Look which keys are booked for more than a day has; the overview tells it."""
+        try:
+            note_overbooked_keys(self._database)
+        except Exception:
+            log.exception("bookings of rate keys could not be looked at", scheduler=self.id)
 
     def _beat(self) -> None:
         def beat(session: Session) -> None:
@@ -217,6 +227,23 @@ def mend_schedules(session: Session) -> None:
             target.schedule_error = str(error)
         else:
             log.info("schedule can be read again", target=target.code)
+
+
+def note_overbooked_keys(database: Database) -> None:
+    """Store which keys are booked for more than 24 hours a day, when that is not what is stored already.
+
+    Worked out here once a minute, and not by each page: it looks at all schedules and the last runs of all targets.
+    """
+    with database.reading() as session:
+        found = hours_to_keep(bookings(session, clock.now(session)))
+        if found == overbooked_keys(session):
+            return
+
+    def note(session: Session) -> None:
+        take_turn(session, OVERBOOKED)
+        StoredSetting.put(session, OVERBOOKED, found, at=clock.now(session), by="scheduler")
+
+    database.run(note)
 
 
 @dataclass(frozen=True)

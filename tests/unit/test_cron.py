@@ -452,3 +452,28 @@ def test_notes_on_a_day_that_never_was() -> None:
 def test_notes_on_many_times_are_short() -> None:
     (note,) = cron.parse("* * * * *", "Europe/Berlin").dst_notes(at("2026-03-01T00:00Z"), 60)
     assert "02:00, 02:01, 02:02 … 02:59 (60 times) do not exist" in note
+
+
+# --- how often ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        "0 3 * * *",
+        "*/20 3-6 * * MON-FRI",
+        "7,9 0 * * SUN",
+        "0 0 1 * *",
+        "0 4 L * *",
+        "0 0 1,15 * 3",
+        "0 9 29 2 *",
+    ],
+)
+def test_ticks_a_day_are_those_of_four_weeks(expr: str) -> None:
+    schedule = cron.parse(expr, "Asia/Shanghai")  # no clock changes there
+    midnight = at("2026-11-30T00:00+08:00")
+    in_four_weeks = sum(
+        tick < midnight + timedelta(days=28)
+        for tick in schedule.next_times(midnight - timedelta(seconds=1), 250)
+    )
+    assert schedule.ticks_a_day(midnight + timedelta(hours=9)) == in_four_weeks / 28

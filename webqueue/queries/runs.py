@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, literal, select, union_all
+from sqlalchemy import ColumnElement, Select, literal, select, union_all
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from webqueue.jobs_sql.heads import QUEUED_STATUS, RUNNING_STATUS
-from webqueue.models import Job
+from webqueue.models import Job, JobSource
 
 STRIP_LENGTH = 12
 # SQLite takes at most 500 parts of a compound select.
@@ -57,6 +57,15 @@ def last_runs_of_targets(
     return _last_runs(session, Job.target_code, targets, length)
 
 
+def last_full_runs_of_targets(
+    session: Session, targets: Iterable[str], length: int = STRIP_LENGTH
+) -> Mapping[str, tuple[Run, ...]]:
+    """The last finished runs of each target that began and were no tries, oldest first: they tell how long it takes."""
+    return _last_runs(
+        session, Job.target_code, targets, length, Job.started_at.is_not(None), Job.source != JobSource.TRY
+    )
+
+
 def seconds_between(start: datetime | None, end: datetime | None) -> float | None:
     """Seconds from start to end, never negative; 0.0 is a duration, None is none (SEEDS C6, C10)."""
     if start is None or end is None:
@@ -65,13 +74,17 @@ def seconds_between(start: datetime | None, end: datetime | None) -> float | Non
 
 
 def _last_runs(
-    session: Session, owner: InstrumentedAttribute[str], names: Iterable[str], length: int
+    session: Session,
+    owner: InstrumentedAttribute[str],
+    names: Iterable[str],
+    length: int,
+    *conditions: ColumnElement[bool],
 ) -> Mapping[str, tuple[Run, ...]]:
     """One statement for all: a limited look into the index for each name, put together."""
     wanted = list(dict.fromkeys(names))
     found: dict[str, list[Run]] = {name: [] for name in wanted}
     for start in range(0, len(wanted), _PARTS):
-        parts = [_part(owner, name, length) for name in wanted[start : start + _PARTS]]
+        parts = [_part(owner, name, length, conditions) for name in wanted[start : start + _PARTS]]
         for row in session.execute(union_all(*parts)):
             found[row.owner].append(
                 Run(
@@ -88,7 +101,9 @@ def _last_runs(
     }
 
 
-def _part(owner: InstrumentedAttribute[str], name: str, length: int) -> Select[Any]:
+def _part(
+    owner: InstrumentedAttribute[str], name: str, length: int, conditions: Sequence[ColumnElement[bool]]
+) -> Select[Any]:
     inner = (
         select(
             literal(name).label("owner"),
@@ -99,7 +114,7 @@ def _part(owner: InstrumentedAttribute[str], name: str, length: int) -> Select[A
             Job.started_at.label("started_at"),
             Job.finished_at.label("finished_at"),
         )
-        .where(owner == name, Job.finished_at.is_not(None))
+        .where(owner == name, Job.finished_at.is_not(None), *conditions)
         .order_by(Job.finished_at.desc())
         .limit(length)
         .subquery()

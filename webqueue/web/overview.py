@@ -6,6 +6,7 @@ from flask import Blueprint, Response
 
 from webqueue import queries
 from webqueue.db import reading
+from webqueue.queries.bookings import overbooked_keys
 from webqueue.queries.rate_keys import busiest_rate_keys
 from webqueue.web import live
 
@@ -33,6 +34,7 @@ def index() -> Response:
         keys=keys,
         cooling=[key for key in keys if key.state == "cooling_down"],
         stuck=[key for key in keys if key.state == "stuck"],
+        overbooked=overbooked_keys(session),
         attention=queries.attention_jobs(session),
         failures=queries.failures(session),
         next_runs=queries.next_runs(session),

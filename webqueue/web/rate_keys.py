@@ -10,6 +10,7 @@ from webqueue.access import Action
 from webqueue.db import database, reading
 from webqueue.errors import InvalidInputError
 from webqueue.queries.blocks import blocks_of_key, targets_of_sites
+from webqueue.queries.bookings import bookings
 from webqueue.web import confirm, live
 from webqueue.web.auth import needs, user_name
 from webqueue.web.jobs import acted
@@ -52,7 +53,7 @@ def show(key: str) -> Response:
     version = queries.state_version(session)
     if (nothing := live.unchanged(version)) is not None:
         return nothing
-    row = queries.get_rate_key(session, key)
+    row, now = queries.get_rate_key(session, key), clock.now(session)
     return live.page(
         "rate_key.html",
         version=version,
@@ -61,7 +62,8 @@ def show(key: str) -> Response:
         key=row,
         queue=queries.list_key_queue(session, key, limit=QUEUE_SHOWN),
         events=queries.key_events(session, key),
-        blocked=blocks_of_key(session, key, clock.now(session)),
+        blocked=blocks_of_key(session, key, now),
+        booking=next(iter(bookings(session, now, rate_key=key)), None),
         targets=targets_of_sites(session, row.sites),
         recent=queries.list_jobs(session, queries.JobFilter(rate_key=key), limit=10).items,
     )

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from tests.helpers.admin import (
     HOSTILE,
+    add_target,
     fill,
     finished_job,
     log_lines,
@@ -23,6 +24,7 @@ from webqueue import clock, config, jobs
 from webqueue.database import Database
 from webqueue.models import Job
 from webqueue.outcomes import Blocked, Done
+from webqueue.scheduler import note_overbooked_keys
 
 
 def poll_of(browser: Browser, path: str) -> str:
@@ -208,3 +210,31 @@ def test_a_target_tells_administrators_who_changed_it(app: Flask, example: None,
     assert "paused" in changes
     assert "/settings/audit?kind=target&amp;name=news" in shown
     assert "edits-title" not in viewer.get("/targets/news").text, "the audit log is not theirs"
+
+
+def test_a_key_booked_for_more_than_a_day_is_told_with_the_targets_that_book_it(
+    browser: Browser, example: None, database: Database
+) -> None:
+    seven_hours = 7 * 3600
+    page = browser.get("/rate-keys/www.example.org").text
+    assert "nothing yet: no target with a schedule has run" in page
+
+    def add(session: Session) -> None:
+        add_target(session, "archive", "example", schedule="0 */6 * * *")
+        finished_job(session, "archive", ago=timedelta(hours=1), seconds=seven_hours)
+
+    database.run(add)
+    overview = poll_of(browser, "/")
+    note_overbooked_keys(database)
+    changed = browser.get(overview)
+    assert "1 rate key is booked for more hours than a day has." in changed.text, "an open page tells it too"
+    assert "www.example.org: about 28 h of runs a day." in changed.text
+    page = browser.get("/rate-keys/www.example.org").text
+    assert re.search(r"archive</a>: 1 d 4 h a day; a run usually takes 7 h 00 min", page)
+
+    database.run(lambda s: add_target(s, "archive", "example", schedule="0 */12 * * *"))
+    note_overbooked_keys(database)
+    assert "booked for more" not in browser.get("/").text
+    page = browser.get("/rate-keys/www.example.org").text
+    assert "14 h 00 min of runs a day" in page
+    assert "booked for more" not in page

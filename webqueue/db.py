@@ -23,7 +23,7 @@ class _Glue(SQLAlchemy):
 
     def _make_engine(self, _bind_key: str | None, _options: dict[str, Any], app: Flask) -> Engine:
         database: Database = app.extensions[_EXTENSION]
-        return database.engine
+        return database.read_engine
 
 
 db = _Glue(session_options={"expire_on_commit": False, "autoflush": False}, add_models_to_shell=False)

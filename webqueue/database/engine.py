@@ -76,7 +76,7 @@ class Database:
             self.engine = self._postgresql_engine(pool_size, LOCK_TIMEOUT_MS)
             self._heartbeat_engine = self._postgresql_engine(2, HEARTBEAT_BUSY_TIMEOUT_MS)
         # READ COMMITTED would show each statement of a page another moment; a SQLite transaction has one view anyway.
-        self._read_engine = (
+        self.read_engine = (
             self.engine
             if self.is_sqlite
             else self.engine.execution_options(isolation_level="REPEATABLE READ")
@@ -92,7 +92,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """A session for reading: one consistent view, nothing is written."""
-        with Session(self._read_engine, expire_on_commit=False, autoflush=False) as session:
+        with Session(self.read_engine, expire_on_commit=False, autoflush=False) as session:
             yield session
 
     @contextmanager

@@ -14,6 +14,7 @@ from flask import (
     Flask,
     Response,
     abort,
+    g,
     make_response,
     redirect,
     render_template,
@@ -121,6 +122,12 @@ def _load_user(kept: str) -> SignedIn | None:
         return None
     user = access.user_of_session(reading(), int(number), key)
     return None if user is None else SignedIn.of(user)
+
+
+def as_nobody_where_unknown() -> None:
+    """Let the rest of a request be nobody's, where its user could not be read: an error page must not ask again."""
+    if "_login_user" not in g:
+        g._login_user = _manager.anonymous_user()  # noqa: SLF001 - where Flask-Login keeps it
 
 
 def signed_in() -> SignedIn | None:

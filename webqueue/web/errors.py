@@ -14,7 +14,7 @@ from webqueue.database import trouble_of
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.sentences import say
 from webqueue.web import answers
-from webqueue.web.auth import API_PREFIX, OPEN_ENDPOINTS, to_login
+from webqueue.web.auth import API_PREFIX, OPEN_ENDPOINTS, as_nobody_where_unknown, to_login
 from webqueue.web.languages import gettext, told, told_error
 
 log = logs.get(__name__)
@@ -81,6 +81,7 @@ def _database(error: DBAPIError) -> AnyResponse:
     trouble = trouble_of(error)
     if trouble is None or request.path.startswith(API_PREFIX):
         return _surprise(error)
+    as_nobody_where_unknown()
     log.error("database in trouble", request_id=g.get("request_id"), path=request.path, exc_info=error)
     return _shown(503, told(trouble))
 

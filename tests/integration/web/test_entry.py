@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 from werkzeug.test import TestResponse
 
@@ -317,3 +317,22 @@ def test_secrets_are_masked_and_survive_a_save(browser: Browser, database: Datab
         site = session.get_one(Site, "example")
     assert site.http["headers"] == {"Authorization": secret, "Accept": "text/html"}
     assert site.name == "Example"
+
+
+@pytest.mark.parametrize(
+    ("language", "said"), [("en", "The database does not answer."), ("zh", "数据库没有响应。")]
+)
+def test_a_database_that_is_away_is_told_even_if_it_cannot_say_who_asks(
+    app: Flask, browser: Browser, database: Database, language: str, said: str
+) -> None:
+    app.testing = False  # an error of the error page would be raised, not answered
+    headers = {"Accept-Language": language}
+    database.run(lambda s: s.execute(text("ALTER TABLE users RENAME TO away")))
+    page = browser.get("/jobs", headers=headers)
+    assert page.status_code == 503
+    assert said in page.text
+    poll = browser.get("/jobs?live=x", headers={**headers, "HX-Request": "true"})
+    assert poll.status_code == 503
+    assert said in poll.text
+    database.run(lambda s: s.execute(text("ALTER TABLE away RENAME TO users")))
+    assert browser.get("/jobs").status_code == 200, "nobody was logged out"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from webqueue.politeness.keys import resolve_url
 from webqueue.queries.audit import AuditRow, list_audit
-from webqueue.queries.changes import job_version, state_version
+from webqueue.queries.changes import health_version, job_version, state_version
 from webqueue.queries.document_diff import Diff, version_diff
 from webqueue.queries.document_search import Piece, Search, marked, reaches_all, snippets
 from webqueue.queries.documents import (
@@ -129,6 +129,7 @@ __all__ = [
     "get_site",
     "get_status",
     "get_target",
+    "health_version",
     "interval_changes",
     "job_id_of",
     "job_log",

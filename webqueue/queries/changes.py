@@ -51,10 +51,24 @@ def state_version(session: Session) -> str:
     return _digest(tuple(numbers), tuple(session.execute(running).one()))
 
 
+def health_version(session: Session) -> str:
+    """The version of a page that tells when each process gave its last sign of life."""
+    return _digest(state_version(session), session.scalar(select(func.max(Process.heartbeat_at))))
+
+
 def job_version(session: Session, seq: int) -> str:
-    """The version of one job's page: its own row, its log, and, while it waits, everything else."""
+    """The version of one job's page: its own row, its log, the end of its chain, and, while it waits, everything else."""
     row = session.execute(
-        select(Job.status, Job.modified_at, Job.rate_key, Job.stop_requested_at).where(Job.seq == seq)
+        select(Job.status, Job.modified_at, Job.rate_key, Job.root_id, Job.stop_requested_at).where(
+            Job.seq == seq
+        )
+    ).one_or_none()
+    # What repeats it changes long after its own end; the jobs between both have ended too.
+    end = session.execute(
+        select(Job.seq, Job.status, Job.stop_requested, Job.last_completed_page)
+        .where(Job.root_id == (row.root_id if row is not None else None))
+        .order_by(Job.seq.desc())
+        .limit(1)
     ).one_or_none()
     last_line = session.scalar(
         select(JobLog.id).where(JobLog.job_seq == seq).order_by(JobLog.id.desc()).limit(1)
@@ -63,7 +77,9 @@ def job_version(session: Session, seq: int) -> str:
     asked = row.stop_requested_at if row is not None and row.status == "running" else None
     passed = [asked is not None and asked <= clock.now(session) - by for by in (FORCE_AFTER, STUCK_AFTER)]
     waits = row is not None and row.status == "queued"
-    return _digest(row and tuple(row), last_line, passed, state_version(session) if waits else "")
+    return _digest(
+        row and tuple(row), end and tuple(end), last_line, passed, state_version(session) if waits else ""
+    )
 
 
 def _digest(*values: object) -> str:

@@ -62,10 +62,11 @@ def page(
     status = queries.get_status(reading())
     busy = status.running > 0 if busy is None else busy
     context["machinery"] = status
-    context["live"] = {
-        "seconds": BUSY_SECONDS if busy else CALM_SECONDS,
-        "url": _poll_url({"live": _spoken(version), **(carry or {})}),
-    }
+    if request.method != "POST":  # a form that was refused stands under an address that only takes forms
+        context["live"] = {
+            "seconds": BUSY_SECONDS if busy else CALM_SECONDS,
+            "url": _poll_url({"live": _spoken(version), **(carry or {})}),
+        }
     if not is_poll():
         return make_response(render_template(template, **context))
     parts = [(name, _fragment(template, name, context)) for name in (*SHARED_BLOCKS, *blocks)]

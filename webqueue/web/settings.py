@@ -28,7 +28,7 @@ THEMES = ("auto", "light", "dark")
 @pages.get("/settings")
 def index() -> Response:
     """Theme, account, and health."""
-    version = queries.state_version(reading())
+    version = queries.health_version(reading())
     if (nothing := live.unchanged(version)) is not None:
         return nothing
     return _page(version, Form({}))
@@ -44,7 +44,7 @@ def zone() -> AnyResponse:
     except InvalidInputError as error:
         form = Form({"zone": chosen}, shown={"zone"})
         form.refuse(error)
-        response = _page(queries.state_version(reading()), form)
+        response = _page(queries.health_version(reading()), form)
         response.status_code = 422
         return response
     flash(gettext("Times are shown by the clock of %(zone)s.", zone=chosen), "good")
@@ -103,7 +103,7 @@ def theme() -> AnyResponse:
 def _refused_password(error: InvalidInputError, status: HTTPStatus, headers: dict[str, str]) -> Response:
     form = Form({}, shown={"old", "password"})
     form.refuse(error)
-    response = _page(queries.state_version(reading()), form)
+    response = _page(queries.health_version(reading()), form)
     response.status_code = status
     response.headers.update(headers)
     return response

@@ -22,7 +22,7 @@ from tests.helpers.browsing import Browser
 from tests.helpers.world import Clock, World
 from webqueue import clock, config, jobs
 from webqueue.database import Database
-from webqueue.models import Job
+from webqueue.models import Job, Process
 from webqueue.outcomes import Blocked, Done
 from webqueue.scheduler import note_overbooked_keys
 
@@ -61,6 +61,35 @@ def test_a_poll_is_204_until_something_changes(
     again = re.search(r'hx-get="([^"]+)"', changed.text)
     assert again is not None
     assert browser.get(again.group(1).replace("&amp;", "&")).status_code == 204
+
+
+def test_the_page_of_a_failed_job_tells_what_became_of_it(
+    browser: Browser, example: None, database: Database
+) -> None:
+    failed = database.run(
+        lambda s: finished_job(
+            s, "news", ago=timedelta(minutes=5), seconds=3, status="failed", error_msg="away"
+        )
+    )
+    poll = poll_of(browser, f"/jobs/{failed.id}")
+    assert browser.get(poll).status_code == 204
+    again = database.run(lambda s: jobs.retry(s, failed.id, by="ann"))
+    changed = browser.get(poll)
+    assert changed.status_code == 200
+    assert f"#{again.seq}" in changed.text
+    poll = poll_of(browser, f"/jobs/{failed.id}")
+    database.run(lambda s: jobs.cancel(s, again.id, by="ann"))
+    assert "Cancelled" in browser.get(poll).text, "the job that repeats it has ended"
+
+
+def test_a_sign_of_life_is_shown_without_anything_else_that_changed(
+    browser: Browser, example: None, database: Database
+) -> None:
+    poll = poll_of(browser, "/settings")
+    database.run(lambda s: s.execute(update(Process).values(heartbeat_at=Process.heartbeat_at)))
+    assert browser.get(poll).status_code == 204
+    database.run(lambda s: s.execute(update(Process).values(heartbeat_at=clock.now(s) + timedelta(hours=1))))
+    assert 'id="health"' in browser.get(poll).text
 
 
 def test_a_page_polls_often_while_something_runs(browser: Browser, example: None, database: Database) -> None:

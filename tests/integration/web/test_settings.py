@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from zoneinfo import ZoneInfo
 
+import pytest
 from flask import Flask
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -220,3 +221,16 @@ def test_the_rate_groups_tell_what_a_block_costs(browser: Browser, database: Dat
     shown = browser.get("/settings/rate-groups").text
     assert "After a block a key cools down for 10 min 00 s" in shown
     assert "up to 12 times" in shown
+
+
+@pytest.mark.parametrize(
+    "form", [("zone", {"zone": "Mars/Olympus"}), ("password", {"old": "x", "password": OTHER})]
+)
+def test_a_refused_form_does_not_poll_an_address_that_only_takes_forms(
+    browser: Browser, form: tuple[str, dict[str, str]]
+) -> None:
+    what, fields = form
+    refused = browser.post(f"/settings/{what}", **fields)
+    assert refused.status_code == 422
+    polls = [url.partition("?")[0] for url in re.findall(r'id="poll" hidden hx-get="([^"]+)"', refused.text)]
+    assert [browser.get(path).status_code for path in polls] == [200] * len(polls)

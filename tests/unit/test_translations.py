@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from jinja2 import Environment, nodes
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "webqueue"
@@ -91,6 +92,30 @@ def test_what_a_template_says_can_be_translated(template: Path) -> None:
     said = [*TAG.sub(" ", source).split(), *" ".join(SPOKEN_ATTRIBUTE.findall(source)).split()]
     words = [word for word in said if re.search("[A-Za-z]", word) and word.strip(",.") not in AS_IT_IS]
     assert words == [], f'write {{{{ _("…") }}}} around {" ".join(words)}'
+
+
+TRANSLATING = {"_": (0,), "ngettext": (0, 1), "pgettext": (0, 1)}
+
+
+@pytest.mark.parametrize(
+    "template", sorted((PACKAGE / "templates").glob("*.html")), ids=lambda path: path.name
+)
+def test_what_a_template_works_out_can_be_translated(template: Path) -> None:
+    tree = Environment().parse(template.read_text(encoding="utf-8"))
+    marked = {
+        id(call.args[place])
+        for call in tree.find_all(nodes.Call)
+        if isinstance(call.node, nodes.Name)
+        for place in TRANSLATING.get(call.node.name, ())
+    }
+    words = [
+        constant.value
+        for constant in tree.find_all(nodes.Const)
+        if isinstance(constant.value, str)
+        and id(constant) not in marked
+        and re.search("[A-Za-z]{2,} [A-Za-z]{2,}", constant.value)
+    ]
+    assert words == [], f"write _({words[0]!r})"
 
 
 # What these raise is shown by pages; the file's own checks, the API's and the commands' are read in English.

@@ -105,7 +105,7 @@ def failures(session: Session, *, limit: int = 12) -> tuple[FailureGroup, ...]:
     return tuple(
         FailureGroup(
             target=last.target,
-            error=last.error_msg or "It failed without saying why.",
+            error=last.error_msg or "",
             count=len(same),
             last=last,
         )

@@ -65,6 +65,8 @@ def init_app(app: Flask) -> None:
     app.jinja_env.globals.update(
         when=when,
         moment=moment,
+        time_of_day=time_of_day,
+        day=day,
         strip=strip,
         states=STATES,
         static_url=_StaticUrls(app),
@@ -143,11 +145,9 @@ def absolute(at: datetime, now: datetime | None = None) -> str:
     """`16:21:00 UTC` today, else `2026-11-29 16:21 UTC`; by the clock of the user's zone, with its offset."""
     zone = _zone()
     at = at.astimezone(zone)
-    digits = at.strftime("%z")
-    offset = "UTC" if zone is UTC else f"{digits[:3]}:{digits[3:5]}"
     if now is not None and abs(at - now) < timedelta(days=1) and at.date() == now.astimezone(zone).date():
-        return f"{at:%H:%M:%S} {offset}"
-    return f"{at:%Y-%m-%d %H:%M} {offset}"
+        return f"{at:%H:%M:%S} {_offset(at)}"
+    return f"{at:%Y-%m-%d %H:%M} {_offset(at)}"
 
 
 def when(at: datetime | None, *, empty: str = "") -> Markup:
@@ -173,11 +173,21 @@ def moment(at: datetime | None, *, empty: str = "", relative_only: bool = False)
     )
 
 
+def time_of_day(at: datetime) -> Markup:
+    """`16:21:05` by the clock of the user's zone, for lines that follow each other; day and offset on demand."""
+    here = at.astimezone(_zone())
+    return Markup('<time datetime="{}" title="{}">{:%H:%M:%S}</time>').format(_machine(at), _full(at), here)
+
+
+def day(at: datetime) -> str:
+    """`2026-11-29`, which it was by the clock of the user's zone."""
+    return f"{at.astimezone(_zone()):%Y-%m-%d}"
+
+
 def local(at: datetime, timezone: str) -> Markup:
     """A time by the clock of a zone, with its offset."""
     there = at.astimezone(ZoneInfo(timezone))
-    offset = there.strftime("%z")
-    text = f"{told(WEEKDAYS[there.weekday()])} {there:%Y-%m-%d %H:%M} {offset[:3]}:{offset[3:]}"
+    text = f"{told(WEEKDAYS[there.weekday()])} {there:%Y-%m-%d %H:%M} {_digits(there)}"
     return Markup('<time datetime="{}">{}</time>').format(_machine(at), text)
 
 
@@ -284,12 +294,22 @@ def _zone() -> tzinfo:
     return zone
 
 
+def _offset(at: datetime) -> str:
+    return "UTC" if at.tzinfo is UTC else _digits(at)
+
+
+def _digits(at: datetime) -> str:
+    digits = at.strftime("%z")
+    return f"{digits[:3]}:{digits[3:5]}"
+
+
 def _machine(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _full(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    here = at.astimezone(_zone())
+    return f"{here:%Y-%m-%d %H:%M:%S} {_offset(here)}"
 
 
 class _StaticUrls:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 import webqueue
-from tests.helpers.admin import fill
+from tests.helpers.admin import fill, finished_job
 from tests.helpers.browsing import Browser
 from webqueue import cron
 from webqueue.database import Database
@@ -246,6 +247,13 @@ def test_no_page_says_something_in_english_to_who_reads_chinese(
     found["/setup/x"] = english_in(nobody.get("/setup/x", headers=CHINESE).text)
     found = {path: english for path, english in found.items() if english}
     assert not found, "\n".join(f"{path}: {english}" for path, english in found.items())
+
+
+def test_a_failure_without_an_error_is_told_in_chinese(
+    browser: Browser, example: None, database: Database
+) -> None:
+    database.run(lambda s: finished_job(s, "news", ago=timedelta(minutes=5), seconds=3, status="failed"))
+    assert english_in(browser.get("/", headers=CHINESE).text) == []
 
 
 def test_the_same_pages_are_english_without_a_language(browser: Browser, database: Database) -> None:

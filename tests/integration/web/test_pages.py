@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from flask import Flask
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from tests.helpers.admin import (
     HOSTILE,
+    add_document,
     add_target,
     fill,
     finished_job,
@@ -22,7 +23,7 @@ from tests.helpers.browsing import Browser
 from tests.helpers.world import Clock, World
 from webqueue import clock, config, jobs
 from webqueue.database import Database
-from webqueue.models import Job, Process
+from webqueue.models import Job, JobLog, Process
 from webqueue.outcomes import Blocked, Done
 from webqueue.scheduler import note_overbooked_keys
 
@@ -90,6 +91,26 @@ def test_a_sign_of_life_is_shown_without_anything_else_that_changed(
     assert browser.get(poll).status_code == 204
     database.run(lambda s: s.execute(update(Process).values(heartbeat_at=clock.now(s) + timedelta(hours=1))))
     assert 'id="health"' in browser.get(poll).text
+
+
+def test_times_are_those_of_the_users_zone(browser: Browser, example: None, database: Database) -> None:
+    """A day in Shanghai is another one in UTC: what was published at its midnight is of that day."""
+
+    def add(session: Session) -> Job:
+        job = finished_job(session, "news", ago=timedelta(minutes=5), seconds=3)
+        log_lines(session, job, "a line")
+        at = datetime(2026, 2, 28, 16, tzinfo=UTC)
+        session.execute(update(JobLog).values(at=at))
+        add_document(session, job, "http://www.example.org/1", "Notice", "text").published_at = at
+        return job
+
+    job = database.run(add)
+    in_utc = browser.get("/documents").text
+    assert "2026-02-28</td>" in in_utc
+    assert browser.post("/settings/zone", zone="Asia/Shanghai").status_code == 303
+    assert "2026-03-01</td>" in browser.get("/documents").text
+    line = '<time datetime="2026-02-28T16:00:00Z" title="2026-03-01 00:00:00 +08:00">00:00:00</time>'
+    assert line in browser.get(f"/jobs/{job.id}").text
 
 
 def test_a_page_polls_often_while_something_runs(browser: Browser, example: None, database: Database) -> None:

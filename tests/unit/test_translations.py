@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from babel.messages.pofile import read_po
 from jinja2 import Environment, nodes
 
 ROOT = Path(__file__).parents[2]
@@ -92,6 +93,27 @@ def test_what_a_template_says_can_be_translated(template: Path) -> None:
     said = [*TAG.sub(" ", source).split(), *" ".join(SPOKEN_ATTRIBUTE.findall(source)).split()]
     words = [word for word in said if re.search("[A-Za-z]", word) and word.strip(",.") not in AS_IT_IS]
     assert words == [], f'write {{{{ _("…") }}}} around {" ".join(words)}'
+
+
+HAN = "[\u4e00-\u9fff]"
+# Latin punctuation behind a Chinese sign (not the colons, brackets and dots of what is typed as it stands); no space
+# between Chinese and Latin letters or digits; a space behind punctuation that has its own.
+BADLY_SET = re.compile(
+    rf"{HAN}[,;!?]|{HAN}\.(\s|$)|{HAN}[A-Za-z0-9]|[A-Za-z0-9]{HAN}|[，。；：！？] | [，。；：！？]"
+)
+
+
+def test_chinese_is_set_as_chinese() -> None:
+    with (CATALOGS / PO).open("rb") as opened:
+        catalog = read_po(opened, locale="zh")
+    texts = [
+        re.sub(r"%\(\w+\)s", "…", re.sub("<[^>]+>", "", text))
+        for message in catalog
+        for text in ([message.string] if isinstance(message.string, str) else message.string)
+        if message.id
+    ]
+    assert len(texts) > 1000
+    assert [text for text in texts if BADLY_SET.search(text)] == []
 
 
 TRANSLATING = {"_": (0,), "ngettext": (0, 1), "pgettext": (0, 1)}

@@ -123,7 +123,7 @@ def _each(button: Callable[[int], str], act: Callable[[str], str]) -> AnyRespons
         return _nothing_chosen(fallback)
     if not confirm.given():
         yes = button(len(codes))
-        return confirm.ask(f"{yes}? {examples(codes)}", yes, fallback)
+        return confirm.ask(f"{gettext('%(action)s?', action=yes)} {examples(codes)}", yes, fallback)
     counted: dict[tuple[str, str], int] = {}
     for code in codes:
         try:

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +21,7 @@ from tests.helpers.postgres import PostgresServer
 from tests.helpers.postgres_copies import PostgresCopies
 from tests.helpers.requirements import MissingRequirementError, lacking
 from tests.helpers.servers.base import Server, Site
+from tests.helpers.statements import CompiledStatements
 from webqueue import settings as webqueue_settings
 from webqueue.settings import Settings
 
@@ -109,6 +111,17 @@ def _compiled_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     compiled = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Flask, "jinja_options", {"bytecode_cache": compiled})
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _compiled_statements() -> Iterator[None]:
+    """Compile a statement once for all the databases of this process."""
+    from webqueue.database import engine
+
+    shared = {"compiled_cache": CompiledStatements()}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(engine, "create_engine", partial(engine.create_engine, execution_options=shared))
         yield
 
 

@@ -117,11 +117,13 @@ def _compiled_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 @pytest.fixture(autouse=True, scope="session")
 def _compiled_statements() -> Iterator[None]:
     """Compile a statement once for all the databases of this process."""
+    from sqlalchemy import create_engine
+
     from webqueue.database import engine
 
     shared = {"compiled_cache": CompiledStatements()}
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(engine, "create_engine", partial(engine.create_engine, execution_options=shared))
+        patched.setattr(engine, "create_engine", partial(create_engine, execution_options=shared))
         yield
 
 

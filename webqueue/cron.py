@@ -531,7 +531,10 @@ def _until(old: datetime, new: datetime) -> str:
 def _in_chinese(words: str) -> str:
     named = re.sub(r"[A-Z][a-z]+", lambda name: _CHINESE_NAMES.get(name[0], name[0]), words)
     spaced = named.replace(", ", "，").removeprefix("在 ").strip()
-    return re.sub(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", spaced)
+    joined = re.sub(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", spaced)
+    # Its Chinese has some words in the order of the English ones, or not those that people say.
+    ordered = re.sub("在(第.个周.)每月", r"每月的\1", joined)
+    return re.sub(r"每 (\d+) 月", r"每 \1 个月", ordered).replace("平日", "工作日")
 
 
 def _listed(times: list[datetime], *, dated: bool) -> str:

@@ -392,6 +392,23 @@ def test_words(expr: str, words: str) -> None:
     assert cron.parse(expr, "UTC").words() == words
 
 
+@pytest.mark.parametrize(
+    ("expr", "words"),
+    [
+        ("0 3 * * *", "03:00，每天"),
+        ("30 14 * * 7", "14:30，仅在周日"),
+        ("0 9 * * 1#2", "09:00，每月的第二个周一"),
+        ("0 0 LW * *", "00:00，每月的最后一个工作日"),
+        ("0 0 1 */2 *", "00:00，每月的 1 号，每 2 个月"),
+        ("0 0 29 feb *", "00:00，每月的 29 号，仅在 2 月"),
+        ("*/15 8-18 * * 1-5", "每 15 分钟，在 08:00 和 18:59 之间，周一到周五"),
+        ("0 0 1,L * *", "0 0 1,L * *"),
+    ],
+)
+def test_words_in_chinese(expr: str, words: str) -> None:
+    assert cron.parse(expr, "UTC").words("zh") == words
+
+
 def test_words_do_not_depend_on_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANG", "de_DE.UTF-8")
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")

@@ -109,7 +109,7 @@ def test_chinese_is_set_as_chinese() -> None:
     texts = [
         re.sub(r"%\(\w+\)s", "…", re.sub("<[^>]+>", "", text))
         for message in catalog
-        for text in ([message.string] if isinstance(message.string, str) else message.string)
+        for text in ([message.string] if isinstance(message.string, str) else message.string or ())
         if message.id
     ]
     assert len(texts) > 1000

@@ -14,20 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
 from tests.conftest import Serve
 from tests.helpers.installation import PATIENCE_SEC, Installation, file_of, site_yaml, target_yaml
 from tests.helpers.postgres import PostgresServer
 from tests.helpers.servers.news import NewsSite
 from tests.helpers.waiting import wait_until
-from webqueue import backup, clock, config, jobs
+from webqueue import access, backup, clock, config, jobs
 from webqueue import settings as webqueue_settings
 from webqueue.backup import BackupError, postgresql_copy
 from webqueue.backup.sqlite_copy import copy_sqlite
 from webqueue.database import Database
 from webqueue.documents import OriginalStore
-from webqueue.models import Site, StoredSetting
+from webqueue.models import Site, StoredSetting, UserSession
 from webqueue.settings import Settings
 
 PAGES, PER_PAGE = 4, 3
@@ -55,6 +56,12 @@ def second(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> 
     server.drop_database(url)
 
 
+def _log_in(session: Session) -> None:
+    now = clock.now(session)
+    ann = access.create_user(session, "ann", "correct horse battery", "admin", by="test", now=now)
+    access.begin_session(session, ann, address="192.0.2.1", agent="curl", now=now)
+
+
 @pytest.mark.slow
 def test_the_copy_of_a_crawl_that_runs_goes_on_from_its_checkpoint(
     first: Installation, second: Installation, serve: Serve, tmp_path: Path
@@ -70,10 +77,12 @@ def test_the_copy_of_a_crawl_that_runs_goes_on_from_its_checkpoint(
             "/somewhere/else", str(first.instance / "store")
         )
     )
+    first.database.run(_log_in)
     served = first.serve()
     job_id = served.run("news")
     second_page = "/news/index_2.html"
     wait_until(lambda: second_page in server.paths, timeout=PATIENCE_SEC, message="the second list page")
+    server.delay_sec = 5  # so that it still runs, however slowly the command starts
 
     said = first.command("backup", str(tmp_path))
     assert (said.returncode, said.stderr) == (0, "")
@@ -93,7 +102,11 @@ def test_the_copy_of_a_crawl_that_runs_goes_on_from_its_checkpoint(
     assert str(first.instance) not in environment, "the copy would write into the original's store"
     with first.database.reading() as one, second.database.reading() as other:
         secrets = [session.get_one(StoredSetting, "session_secret").value for session in (one, other)]
-    assert secrets[0] == secrets[1], "logins stay valid"
+        logged_in = [
+            session.scalar(select(func.count()).select_from(UserSession)) for session in (one, other)
+        ]
+    assert secrets[0] == secrets[1], "the forms of open pages stay valid"
+    assert logged_in == [1, 0], "one that was ended since must not come back"
 
     copied = second.serve()
     wait_until(

@@ -11,11 +11,11 @@ from sqlalchemy import func, select
 from werkzeug.security import check_password_hash
 
 from webqueue import access
-from webqueue.access import Role, TooManyTriesError, login
+from webqueue.access import Role, TooManyTriesError, login, sessions
 from webqueue.access.login import TRIES_PER_ADDRESS, TRIES_PER_NAME, WINDOW
 from webqueue.database import Database
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
-from webqueue.models import AuditEntry, LoginAttempt, User
+from webqueue.models import AuditEntry, LoginAttempt, User, UserSession
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PASSWORD = "eight letters or more"
@@ -29,6 +29,16 @@ def log_in(
     database: Database, name: str, password: str, *, now: datetime = NOW, address: str = "192.0.2.1"
 ) -> User | None:
     return access.authenticate(database, name, password, now, address=address)
+
+
+def begin(database: Database, user: User, now: datetime = NOW, agent: str = "curl/8") -> str | None:
+    return database.run(lambda s: access.begin_session(s, user, address="192.0.2.1", agent=agent, now=now))
+
+
+def whose(database: Database, key: str | None, now: datetime = NOW) -> str | None:
+    with database.reading() as session:
+        found = access.find_session(session, key or "", now)
+        return None if found is None else found.user.name
 
 
 def test_right_name_and_password_log_in(database: Database) -> None:
@@ -52,23 +62,25 @@ def test_anything_else_does_not(database: Database, name: str, password: str) ->
 def test_a_disabled_user_cannot_log_in_and_sessions_end(database: Database) -> None:
     make(database)
     bob = make(database, "bob", Role.VIEWER)
-    with database.reading() as session:
-        assert access.user_of_session(session, bob.id, bob.session_key) is not None
-        assert access.user_of_session(session, bob.id, "x") is None
-        assert access.user_of_session(session, 999, bob.session_key) is None
+    key = begin(database, bob)
+    assert key is not None
+    assert whose(database, key) == "bob"
+    assert whose(database, "x") is None
     database.run(lambda s: access.disable_user(s, "bob", by="ann", now=NOW))
     assert log_in(database, "bob", PASSWORD) is None
-    with database.reading() as session:
-        assert access.user_of_session(session, bob.id, bob.session_key) is None
+    assert whose(database, key) is None
+    assert begin(database, bob) is None, "he was found before he was shut out"
     database.run(lambda s: access.enable_user(s, "bob", by="ann", now=NOW))
     assert log_in(database, "bob", PASSWORD) is not None
 
 
 def test_a_new_password_ends_the_sessions_and_the_old_password(database: Database) -> None:
     ann = make(database)
+    key = begin(database, ann)
+    assert key is not None
     database.run(lambda s: access.set_password(s, "ann", "another good one", by="ann", now=NOW))
-    with database.reading() as session:
-        assert access.user_of_session(session, ann.id, ann.session_key) is None
+    assert whose(database, key) is None
+    assert begin(database, ann) is None, "she logged in with the old password"
     assert log_in(database, "ann", PASSWORD) is None
     assert log_in(database, "ann", "another good one") is not None
 
@@ -263,3 +275,80 @@ def test_no_writer_waits_while_a_password_is_checked(
 
     monkeypatch.setattr(login, "check_password_hash", slow)
     assert access.authenticate(database, "nobody", "not the password", NOW) is None
+
+
+class TestSessions:
+    def test_a_session_ends_alone_with_all_others_or_with_all(self, database: Database) -> None:
+        ann, bob = make(database), make(database, "bob", Role.VIEWER)
+        keys = [begin(database, ann) for _ in range(3)]
+        of_bob = begin(database, bob)
+        with database.reading() as session:
+            ids = {key: access.find_session(session, key or "", NOW).session_id for key in keys}  # type: ignore[union-attr]
+            assert access.count_sessions(session, NOW) == {ann.id: 3, bob.id: 1}
+        with pytest.raises(NotFoundError):
+            database.run(lambda s: access.end_session(s, bob.id, ids[keys[0]], by="bob", now=NOW))
+        database.run(lambda s: access.end_session(s, ann.id, ids[keys[0]], by="ann", now=NOW))
+        assert [whose(database, key) for key in keys] == [None, "ann", "ann"]
+        assert database.run(lambda s: access.end_sessions(s, "ann", but=ids[keys[2]], by="ann", now=NOW)) == 1
+        assert [whose(database, key) for key in keys] == [None, None, "ann"]
+        assert database.run(lambda s: access.end_sessions(s, "ann", by="bob", now=NOW)) == 1
+        assert database.run(lambda s: access.end_sessions(s, "ann", by="bob", now=NOW)) == 0
+        assert [whose(database, key) for key in (*keys, of_bob)] == [None, None, None, "bob"]
+        with database.reading() as session:
+            told = session.execute(
+                select(AuditEntry.by, AuditEntry.object_name, AuditEntry.before)
+                .where(AuditEntry.action == "sessions ended")
+                .order_by(AuditEntry.id)
+            ).all()
+        assert [(row.by, row.object_name, row.before["sessions"]) for row in told] == [
+            ("ann", "ann", 1),
+            ("ann", "ann", 1),
+            ("bob", "ann", 1),
+        ]
+
+    def test_it_lasts_while_it_is_used_and_its_use_is_written_once_a_minute(self, database: Database) -> None:
+        key = begin(database, make(database))
+        later = NOW + timedelta(seconds=59)
+        with database.reading() as session:
+            found = access.find_session(session, key or "", later)
+            assert found is not None
+            assert not found.use_is_due
+            due = access.find_session(session, key or "", NOW + timedelta(minutes=1))
+            assert due is not None
+            assert due.use_is_due
+        for at in (NOW + timedelta(days=20), NOW + timedelta(days=20, seconds=59)):
+            database.run(lambda s, at=at: access.note_session(s, found.session_id, "192.0.2.9", at))  # type: ignore[misc]
+        with database.reading() as session:
+            (row,) = access.list_sessions(session, found.user.id, NOW + timedelta(days=49))
+            assert (row.last_seen_at, row.address) == (NOW + timedelta(days=20), "192.0.2.9")
+            assert access.list_sessions(session, found.user.id, NOW + timedelta(days=50)) == []
+        assert whose(database, key, NOW + timedelta(days=49)) == "ann"
+        assert whose(database, key, NOW + timedelta(days=50)) is None
+
+    def test_only_a_hash_is_stored_and_what_a_browser_says_is_cut(self, database: Database) -> None:
+        key = begin(database, make(database), agent="evil\x00\n" + "x" * 1000)
+        with database.reading() as session:
+            (row,) = session.scalars(select(UserSession)).all()
+        assert key is not None
+        assert key not in f"{row.key_hash} {row.agent} {row.address}"
+        assert row.agent == "evil??" + "x" * 249
+
+    def test_there_is_an_end_to_how_many_there_are(
+        self, database: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sessions, "MOST", 3)
+        ann = make(database)
+        keys = [begin(database, ann, NOW + timedelta(seconds=number)) for number in range(5)]
+        assert [whose(database, key) for key in keys] == [None, None, "ann", "ann", "ann"]
+        begin(database, make(database, "bob"), NOW + timedelta(days=31))
+        with database.reading() as session:
+            assert session.scalar(select(func.count()).select_from(UserSession)) == 1
+
+    def test_another_role_holds_at_once(self, database: Database) -> None:
+        make(database)
+        key = begin(database, make(database, "bob", Role.ADMIN))
+        database.run(lambda s: access.set_role(s, "bob", Role.VIEWER, by="ann", now=NOW))
+        with database.reading() as session:
+            found = access.find_session(session, key or "", NOW)
+        assert found is not None
+        assert found.user.role == Role.VIEWER

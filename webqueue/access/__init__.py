@@ -1,4 +1,4 @@
-"""Who may do what, and who did: users, logins, roles, tokens and the audit log."""
+"""Who may do what, and who did: users, logins, sessions, roles, tokens and the audit log."""
 
 from __future__ import annotations
 
@@ -14,6 +14,18 @@ from webqueue.access.links import (
 from webqueue.access.login import TooManyTriesError, authenticate, change_own_password
 from webqueue.access.preferences import DEFAULT_ZONE, LANGUAGES, set_language, set_zone, zone_of
 from webqueue.access.roles import Action, allows
+from webqueue.access.sessions import LIFETIME as SESSION_LIFETIME
+from webqueue.access.sessions import (
+    LoggedIn,
+    begin_session,
+    count_sessions,
+    end_session,
+    end_sessions,
+    find_session,
+    list_sessions,
+    log_out,
+    note_session,
+)
 from webqueue.access.tokens import (
     Bearer,
     add_token,
@@ -31,16 +43,17 @@ from webqueue.access.users import (
     list_users,
     set_password,
     set_role,
-    user_of_session,
 )
 from webqueue.models import Role
 
 __all__ = [
     "DEFAULT_ZONE",
     "LANGUAGES",
+    "SESSION_LIFETIME",
     "Action",
     "Bearer",
     "LinkRefusedError",
+    "LoggedIn",
     "Role",
     "TooManyTriesError",
     "add_token",
@@ -48,16 +61,24 @@ __all__ = [
     "audit",
     "authenticate",
     "bearer_of",
+    "begin_session",
     "change_own_password",
+    "count_sessions",
     "create_user",
     "disable_user",
     "enable_user",
+    "end_session",
+    "end_sessions",
+    "find_session",
     "find_user",
     "has_users",
+    "list_sessions",
     "list_tokens",
     "list_users",
+    "log_out",
     "new_login_link",
     "new_setup_link",
+    "note_session",
     "note_use",
     "revoke_token",
     "set_language",
@@ -67,6 +88,5 @@ __all__ = [
     "setup_link_works",
     "use_login_link",
     "use_setup_link",
-    "user_of_session",
     "zone_of",
 ]

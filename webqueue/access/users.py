@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import secrets
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 from werkzeug.security import generate_password_hash
 
 from webqueue.access.rules import checked_role, name_problems, normal_name, password_problems
 from webqueue.database import take_turn
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
-from webqueue.models import AuditEntry, Role, User
+from webqueue.models import AuditEntry, Role, User, UserSession
 from webqueue.sentences import say
 
 _TURN: Final = "users"
@@ -39,7 +38,6 @@ def create_user(session: Session, name: str, password: str, role: str, *, by: st
         name=name,
         password_hash=generate_password_hash(password, method=HASH_METHOD),
         role=checked,
-        session_key=_session_key(),
         created_at=now,
     )
     session.add(user)
@@ -65,16 +63,13 @@ def has_users(session: Session) -> bool:
     return session.scalar(select(User.id).limit(1)) is not None
 
 
-def user_of_session(session: Session, user_id: int, session_key: str) -> User | None:
-    """The user whom a browser's session belongs to, while it is good: not disabled, and the key not changed since."""
-    user = session.get(User, user_id)
-    if user is None or user.disabled_at is not None:
-        return None
-    return (
-        user
-        if secrets.compare_digest(user.session_key.encode(), session_key.encode("utf-8", "replace"))
-        else None
-    )
+def drop_sessions(session: Session, user_id: int, *, but: int | None = None) -> int:
+    """End every session of a user but one, without a word in the audit log; how many there were."""
+    session.flush()  # what ends them is written first: a login that comes now sees it
+    gone = delete(UserSession).where(UserSession.user_id == user_id)
+    if but is not None:
+        gone = gone.where(UserSession.id != but)
+    return len(session.execute(gone.returning(UserSession.id)).all())
 
 
 def disable_user(session: Session, name: str, *, by: str, now: datetime) -> None:
@@ -89,7 +84,7 @@ def disable_user(session: Session, name: str, *, by: str, now: datetime) -> None
         return
     _refuse_last_admin(session, user)
     user.disabled_at = now
-    user.session_key = _session_key()
+    drop_sessions(session, user.id)
     AuditEntry.record(session, at=now, by=by, action="disabled", kind="user", name=user.name)
 
 
@@ -125,7 +120,7 @@ def store_password_hash(session: Session, name: str, password_hash: str, *, by: 
     """Give a user another password by its hash; every session of theirs ends. Raises NotFoundError."""
     user = _locked(session, name)
     user.password_hash = password_hash
-    user.session_key = _session_key()
+    drop_sessions(session, user.id)
     AuditEntry.record(session, at=now, by=by, action="password changed", kind="user", name=user.name)
     return user
 
@@ -174,7 +169,3 @@ def _refuse_last_admin(session: Session, user: User) -> None:
         raise ConflictError(
             say("%(name)s is the last administrator. Make another one first.", name=repr(user.name))
         )
-
-
-def _session_key() -> str:
-    return secrets.token_hex(16)

@@ -20,7 +20,7 @@ from webqueue.backup.files import REPLACED, put_file
 from webqueue.backup.postgresql_copy import check_programs, load
 from webqueue.backup.sqlite_copy import check_sqlite, put_database_aside
 from webqueue.database import Database
-from webqueue.models import AuditEntry, Document, Job, Process, RateKey, Site, Token, User
+from webqueue.models import AuditEntry, Document, Job, Process, RateKey, Site, Token, User, UserSession
 from webqueue.settings import Settings
 
 # An instance that has none of these has nothing to lose.
@@ -185,6 +185,8 @@ def _quieten(session: Session, archive: Path, *, paused: bool, by: str, resume: 
     holders = set(session.scalars(select(RateKey.leased_by).where(RateKey.leased_by.is_not(None)).distinct()))
     recovered = jobs.free_dead(session, [holder for holder in holders if holder is not None])
     session.execute(delete(Process))
+    # Also those that were ended since the backup was made.
+    session.execute(delete(UserSession))
     AuditEntry.record(
         session,
         at=clock.now(session),

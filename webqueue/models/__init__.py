@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webqueue.models.access import AuditEntry, Role, Token, User
+from webqueue.models.access import AuditEntry, Role, Token, User, UserSession
 from webqueue.models.base import Base, StoredSetting
 from webqueue.models.deliveries import Delivery, DeliveryStatus
 from webqueue.models.documents import (
@@ -48,4 +48,5 @@ __all__ = [
     "Target",
     "Token",
     "User",
+    "UserSession",
 ]

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Index, String
+from sqlalchemy import ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from webqueue.database import JSONData, Text
@@ -28,14 +28,29 @@ class User(Base):
     name: Mapped[str] = mapped_column(String(64), unique=True)
     password_hash: Mapped[str] = mapped_column(String(255))
     role: Mapped[str] = mapped_column(String(15))
-    # Changing it ends every session of the user.
-    session_key: Mapped[str] = mapped_column(String(32))
     theme: Mapped[str] = mapped_column(String(8), default="auto")
     # None: as the browser says.
     language: Mapped[str | None] = mapped_column(String(8))
     created_at: Mapped[datetime]
     disabled_at: Mapped[datetime | None]
     last_login_at: Mapped[datetime | None]
+
+
+class UserSession(Base):
+    """One browser in which a user is logged in; only the hash of its key is stored."""
+
+    __tablename__ = "user_sessions"
+    __table_args__ = (Index("ix_user_sessions_user", "user_id", "last_seen_at"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    key_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    created_at: Mapped[datetime]
+    # At most a minute behind.
+    last_seen_at: Mapped[datetime]
+    address: Mapped[str] = mapped_column(String(64))
+    # What the browser says of itself.
+    agent: Mapped[str] = mapped_column(String(255))
 
 
 class Token(Base):

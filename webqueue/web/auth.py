@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
@@ -24,12 +23,13 @@ from flask import (
 )
 from flask.sessions import SecureCookieSessionInterface
 from flask_login import LoginManager, current_user, login_user, logout_user
+from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import SecurityError
 from werkzeug.wrappers import Response as AnyResponse
 
-from webqueue import access, clock
+from webqueue import access, clock, logs
 from webqueue.access import Action
-from webqueue.db import database, reading
+from webqueue.db import database, read_anew, reading
 from webqueue.errors import InvalidInputError, WebqueueError
 from webqueue.models import User
 from webqueue.sentences import say
@@ -39,7 +39,6 @@ from webqueue.web.languages import gettext, told, told_error
 P = ParamSpec("P")
 R = TypeVar("R")
 
-SESSION_LIFETIME: Final = timedelta(days=30)
 # The same words for a wrong name and a wrong password: nobody learns which names exist.
 WRONG: Final = say("The name or the password is wrong.")
 API_PREFIX: Final = "/api/"  # has its own guard: tokens instead of sessions
@@ -47,6 +46,7 @@ OPEN_ENDPOINTS: Final = frozenset(
     {"auth.login", "auth.try_login", "auth.setup", "auth.set_up", "auth.login_link", "static"}
 )
 
+log = logs.get(__name__)
 pages = Blueprint("auth", __name__)
 _manager = LoginManager()
 
@@ -60,18 +60,20 @@ class SignedIn:
     role: str
     theme: str
     language: str | None
-    session_key: str
+    session_id: int
+    key: str
     is_authenticated: bool = True
     is_active: bool = True
     is_anonymous: bool = False
 
     @classmethod
-    def of(cls, user: User) -> SignedIn:
-        return cls(user.id, user.name, user.role, user.theme, user.language, user.session_key)
+    def of(cls, found: access.LoggedIn, key: str) -> SignedIn:
+        user = found.user
+        return cls(user.id, user.name, user.role, user.theme, user.language, found.session_id, key)
 
     def get_id(self) -> str:
-        """What the session keeps: it ends when the user's key changes."""
-        return f"{self.id}:{self.session_key}"
+        """What the cookie keeps."""
+        return self.key
 
 
 class _SessionInterface(SecureCookieSessionInterface):
@@ -91,7 +93,7 @@ def init_app(app: Flask, *, open_blueprints: frozenset[str] = frozenset()) -> No
         SESSION_COOKIE_NAME="webqueue",
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
-        PERMANENT_SESSION_LIFETIME=SESSION_LIFETIME,
+        PERMANENT_SESSION_LIFETIME=access.SESSION_LIFETIME,
     )
     app.session_interface = _SessionInterface()
     _manager.init_app(app)
@@ -101,7 +103,7 @@ def init_app(app: Flask, *, open_blueprints: frozenset[str] = frozenset()) -> No
     def guard() -> AnyResponse | None:
         if isinstance(request.routing_exception, SecurityError):
             return None  # a host name that is not ours: refused before anything else is said
-        if current_user.is_authenticated or request.endpoint in OPEN_ENDPOINTS:
+        if request.endpoint in OPEN_ENDPOINTS or current_user.is_authenticated:
             return None
         if request.blueprint in open_blueprints or request.path.startswith(API_PREFIX):
             return None
@@ -116,12 +118,22 @@ def init_app(app: Flask, *, open_blueprints: frozenset[str] = frozenset()) -> No
 
 
 @_manager.user_loader  # type: ignore[untyped-decorator]
-def _load_user(kept: str) -> SignedIn | None:
-    number, _, key = kept.partition(":")
-    if not number.isdigit():
+def _load_user(key: str) -> SignedIn | None:
+    found = access.find_session(reading(), key, clock.local_now())
+    if found is None:
         return None
-    user = access.user_of_session(reading(), int(number), key)
-    return None if user is None else SignedIn.of(user)
+    if found.use_is_due:
+        _note_use(found)
+    return SignedIn.of(found, key)
+
+
+def _note_use(found: access.LoggedIn) -> None:
+    number, address = found.session_id, _address()
+    try:
+        database().run(lambda s: access.note_session(s, number, address, clock.now(s)), attempts=1)
+    except DBAPIError as error:
+        # A disk that is full must not keep anybody from looking at why.
+        log.warning("use of a session not noted", user=found.user.name, error=str(error.orig))
 
 
 def as_nobody_where_unknown() -> None:
@@ -192,9 +204,7 @@ def try_login() -> AnyResponse:
     back = safe_path(request.form.get("next")) or "/"
     name, password = request.form.get("name", ""), request.form.get("password", "")
     try:
-        user = access.authenticate(
-            database(), name, password, clock.now(reading()), address=request.remote_addr or ""
-        )
+        user = access.authenticate(database(), name, password, clock.now(reading()), address=_address())
     except access.TooManyTriesError as error:
         page = render_template("login.html", back=back, name=name, wrong=told_error(error), first=False)
         return make_response(page, 429, {"Retry-After": str(error.wait_sec)})
@@ -247,15 +257,38 @@ def set_up(token: str) -> AnyResponse:
 
 @pages.post("/logout")
 def logout() -> AnyResponse:
-    """End this browser's session."""
+    """End this browser's session: whoever has its cookie is out as well."""
+    if (user := signed_in()) is not None:
+        number, name = user.session_id, user.name
+        database().run(lambda s: access.log_out(s, number, by=name, now=clock.now(s)))
     logout_user()
     session.clear()
     return redirect(url_for("auth.login"), 303)
 
 
+def let_in(user: User) -> bool:
+    """Begin a session of this browser; False: the user was shut out, or got another password, in this moment."""
+    address, agent = _address(), request.headers.get("User-Agent", "")
+    key = database().run(
+        lambda s: access.begin_session(s, user, address=address, agent=agent, now=clock.now(s))
+    )
+    read_anew()
+    found = None if key is None else access.find_session(reading(), key, clock.local_now())
+    if key is None or found is None:
+        return False
+    session.permanent = True
+    login_user(SignedIn.of(found, key))
+    return True
+
+
+def _address() -> str:
+    return request.remote_addr or ""
+
+
 def _enter(user: User, back: str) -> AnyResponse:
     # A session that existed before the login may be known to somebody else.
     session.clear()
-    session.permanent = True
-    login_user(SignedIn.of(user))
-    return redirect(back, 303)
+    if let_in(user):
+        return redirect(back, 303)
+    page = render_template("login.html", back=back, name=user.name, wrong=WRONG, first=False)
+    return make_response(page, 422)

@@ -184,8 +184,14 @@ def _days(text: str) -> int | None:
 
 
 def _users_page(form: Form, status: int = 200) -> AnyResponse:
+    session = reading()
     page = render_template(
-        "users.html", section="settings", form=form, users=access.list_users(reading()), roles=ROLES
+        "users.html",
+        section="settings",
+        form=form,
+        users=access.list_users(session),
+        sessions=access.count_sessions(session, clock.local_now()),
+        roles=ROLES,
     )
     return make_response(page, status)
 

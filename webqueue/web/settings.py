@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from flask import Blueprint, Response, flash, redirect, request, url_for
-from flask_login import current_user, login_user
+from flask_login import current_user
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -16,7 +16,8 @@ from webqueue.errors import InvalidInputError
 from webqueue.models import User
 from webqueue.sentences import say
 from webqueue.web import answers, live
-from webqueue.web.auth import SignedIn, needs
+from webqueue.web.auth import let_in, needs, to_login
+from webqueue.web.browsers import browser_words
 from webqueue.web.forms import Form
 from webqueue.web.languages import gettext, of_browser, speaking, told_error
 
@@ -65,7 +66,8 @@ def password() -> AnyResponse:
         return _refused_password(refused, HTTPStatus.TOO_MANY_REQUESTS, {"Retry-After": str(error.wait_sec)})
     except InvalidInputError as error:
         return _refused_password(error, HTTPStatus.UNPROCESSABLE_ENTITY, {})
-    login_user(SignedIn.of(user))
+    if not let_in(user):
+        return to_login()
     flash(gettext("The password is changed. Your other sessions have ended."), "good")
     return redirect(url_for("settings.index"), 303)
 
@@ -112,5 +114,12 @@ def _refused_password(error: InvalidInputError, status: HTTPStatus, headers: dic
 def _page(version: str, form: Form) -> Response:
     form.values.setdefault("zone", access.zone_of(reading(), current_user.id))
     return live.page(
-        "settings.html", version=version, blocks=("health",), section="settings", themes=THEMES, form=form
+        "settings.html",
+        version=version,
+        blocks=("health",),
+        section="settings",
+        themes=THEMES,
+        form=form,
+        sessions=access.list_sessions(reading(), current_user.id, clock.local_now()),
+        browser_words=browser_words,
     )

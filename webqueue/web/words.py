@@ -72,6 +72,8 @@ AUDIT: Final = {
     "forced to stop": say("forced to stop"),
     "logged in": say("logged in"),
     "logged in by link": say("logged in by link"),
+    "logged out": say("logged out"),
+    "sessions ended": say("sessions ended"),
     "password changed": say("password changed"),
 }
 # Why a crawl ended.

@@ -120,6 +120,12 @@ class Settings(BaseSettings):
         "", description="Comma-separated host names the admin answers to; empty = any."
     )
 
+    trusted_proxy: Annotated[str, Field(pattern=r"^(\*|[0-9A-Fa-f.:]+)?$")] = Field(
+        "",
+        description="Address of the web server in front, whose X-Forwarded-For and X-Forwarded-Proto are believed; "
+        "* = whoever asks.",
+    )
+
     @property
     def crawl_agent(self) -> str:
         """The user agent of crawls whose site names none."""

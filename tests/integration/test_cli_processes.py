@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlencode, urlsplit
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 import webqueue
@@ -28,6 +32,7 @@ from tests.helpers.postgres import PostgresServer
 from tests.helpers.servers.hostile import HostileSite
 from tests.helpers.servers.news import NewsSite
 from tests.helpers.waiting import wait_until
+from webqueue.models import UserSession
 
 PARAMS = {"list_url": "news/index_{page}.html", "title_selector": "h1", "content_selector": "div.content"}
 
@@ -257,3 +262,34 @@ def test_roles_of_their_own(installation: Installation, serve: Serve) -> None:
         for process in (worker, scheduler):
             process.kill()
     assert web.terminate() == 0
+
+
+@pytest.mark.parametrize(
+    ("proxy", "secure", "address"), [("127.0.0.1", True, "203.0.113.7"), ("", False, "127.0.0.1")]
+)
+def test_a_client_is_known_through_the_web_server_in_front_that_is_named(
+    installation: Installation, proxy: str, secure: bool, address: str
+) -> None:
+    installation.more["WEBQUEUE_TRUSTED_PROXY"] = proxy
+    installation.command(
+        "user", "add", "anna", "--role", "admin", "--password-stdin", stdin="correct horse battery\n"
+    )
+    port = urlsplit(installation.serve(role="web").url).port
+    through = {"X-Forwarded-For": "10.9.9.9, 203.0.113.7", "X-Forwarded-Proto": "https"}
+
+    def ask(method: str, fields: dict[str, str], cookie: str) -> tuple[int, str, str]:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SEC)
+        headers = {**through, "Cookie": cookie, "Content-Type": "application/x-www-form-urlencoded"}
+        connection.request(method, "/login", urlencode(fields), headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, answer.headers["Set-Cookie"] or "", text
+
+    _, cookie, page = ask("GET", {}, "")
+    assert ("Secure" in cookie) == secure
+    token = re.findall(r'name="csrf_token" value="([^"]+)"', page)[0]
+    fields = {"csrf_token": token, "name": "anna", "password": "correct horse battery"}
+    assert ask("POST", fields, cookie.partition(";")[0])[0] == 303
+    with installation.database.reading() as session:
+        assert session.scalars(select(UserSession.address)).one() == address

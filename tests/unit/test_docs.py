@@ -29,6 +29,7 @@ DEFAULTS_IN_WORDS = {
     "WEBQUEUE_STORE_URL": "`store` in the instance folder",
     "WEBQUEUE_USER_AGENT": "webqueue's own",
     "WEBQUEUE_TRUSTED_HOSTS": "any",
+    "WEBQUEUE_TRUSTED_PROXY": "none",
     "WEBQUEUE_KEEP_LOGS": "none",
     "WEBQUEUE_KEEP_LOGS_DAYS": "none",
     "WEBQUEUE_CONTACT": "none",

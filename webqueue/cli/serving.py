@@ -139,7 +139,14 @@ def _listening(database: Database, settings: Settings, web_at: tuple[str, int]) 
     host, port = web_at
     app = create_app(settings, database)
     try:
-        server = create_server(app, host=host, port=port, threads=settings.web_threads, ident="webqueue")
+        server = create_server(
+            app,
+            host=host,
+            port=port,
+            threads=settings.web_threads,
+            ident="webqueue",
+            **_behind(settings.trusted_proxy),
+        )
     except OSError as error:
         raise WebqueueError(
             f"Cannot listen on {host}:{port}: {error.strerror}. Choose another --port."
@@ -148,6 +155,13 @@ def _listening(database: Database, settings: Settings, web_at: tuple[str, int]) 
         yield server
     finally:
         server.close()
+
+
+def _behind(proxy: str) -> dict[str, Any]:
+    """How the web server learns the client's address and scheme; from others such headers are thrown away."""
+    if not proxy:
+        return {}
+    return {"trusted_proxy": proxy, "trusted_proxy_headers": {"x-forwarded-for", "x-forwarded-proto"}}
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from webqueue.access.links import (
     use_setup_link,
 )
 from webqueue.access.login import TooManyTriesError, authenticate, change_own_password
-from webqueue.access.preferences import DEFAULT_ZONE, LANGUAGES, set_language, set_zone, zone_of
+from webqueue.access.preferences import DEFAULT_ZONE, LANGUAGES, set_language, set_theme, set_zone, zone_of
 from webqueue.access.roles import Action, allows
 from webqueue.access.sessions import LIFETIME as SESSION_LIFETIME
 from webqueue.access.sessions import (
@@ -84,6 +84,7 @@ __all__ = [
     "set_language",
     "set_password",
     "set_role",
+    "set_theme",
     "set_zone",
     "setup_link_works",
     "use_login_link",

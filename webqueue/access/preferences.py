@@ -1,4 +1,4 @@
-"""What a user prefers, beyond the theme: the zone in which pages show absolute times, and their language."""
+"""What a user prefers: the zone in which pages show absolute times, their language, and their theme."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from webqueue.sentences import say
 
 DEFAULT_ZONE: Final = "UTC"
 LANGUAGES: Final = ("en", "zh")
+THEMES: Final = ("auto", "light", "dark")
 
 
 def zone_of(session: Session, user_id: int) -> str:
@@ -48,12 +49,30 @@ def set_language(session: Session, user_id: int, language: str | None) -> None:
     Raises:
         InvalidInputError: pages do not speak it (`language`).
     """
-    if language is not None and language not in LANGUAGES:
-        known = ", ".join(LANGUAGES)
-        raise InvalidInputError.of(
-            "language", say("%(value)s is none of %(known)s.", value=repr(language[:40]), known=known)
-        )
+    if language is not None:
+        _check("language", language, LANGUAGES)
     session.get_one(User, user_id).language = language
+
+
+def set_theme(session: Session, user_id: int, theme: str) -> None:
+    """Let pages have this user's theme.
+
+    Args:
+        theme: one of THEMES; `auto`: whatever the browser says.
+
+    Raises:
+        InvalidInputError: there is no such theme (`theme`).
+    """
+    _check("theme", theme, THEMES)
+    session.get_one(User, user_id).theme = theme
+
+
+def _check(field: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InvalidInputError.of(
+            field,
+            say("%(value)s is none of %(known)s.", value=repr(value[:40]), known=", ".join(known)),
+        )
 
 
 def _name(user_id: int) -> str:

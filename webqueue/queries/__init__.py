@@ -64,18 +64,18 @@ from webqueue.queries.selections import (
     newest_number,
 )
 from webqueue.queries.site_keys import sites_by_key
+from webqueue.queries.sites import SiteRow, get_site, list_sites, site_codes
 from webqueue.queries.status import ProcessRow, Status, get_status
 from webqueue.queries.targets import (
     IntervalChangeRow,
-    SiteRow,
     TargetFilter,
     TargetRow,
-    get_site,
     get_target,
     interval_changes,
     last_runs,
-    list_sites,
     list_targets,
+    target_codes,
+    targets_of_sites,
 )
 from webqueue.queries.waiting import Waiting
 
@@ -154,8 +154,11 @@ __all__ = [
     "reaches_all",
     "resolve_url",
     "running_jobs",
+    "site_codes",
     "sites_by_key",
     "snippets",
     "state_version",
+    "target_codes",
+    "targets_of_sites",
     "version_diff",
 ]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from webqueue.models import KeyEvent, Target
+from webqueue.models import KeyEvent
 
 BLOCKED: Final = "blocked"
 PERIOD: Final = timedelta(days=30)
@@ -56,9 +56,3 @@ def blocks_of_key(session: Session, key: str, now: datetime) -> Blocks:
         retry_after=last.data.get("retry_after"),
         responses=tuple(one for one in responses if isinstance(one, dict)),
     )
-
-
-def targets_of_sites(session: Session, sites: tuple[str, ...], *, limit: int = 200) -> tuple[str, ...]:
-    """The codes of the targets of some sites, sorted."""
-    statement = select(Target.code).where(Target.site_code.in_(sites)).order_by(Target.code).limit(limit)
-    return tuple(session.scalars(statement))

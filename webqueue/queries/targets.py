@@ -1,4 +1,4 @@
-"""Sites and targets with what they did last and will do next."""
+"""Targets with what they did last and will do next."""
 
 from __future__ import annotations
 
@@ -22,27 +22,6 @@ from webqueue.sentences import say
 S = TypeVar("S", bound=Select[*tuple[Any, ...]])
 
 TARGET_STATES = ("enabled", "disabled", "paused", "scheduled", "by_hand")
-
-
-@dataclass(frozen=True)
-class SiteRow:
-    """A site in the fields of the file, with the rate key that it has (`own_rate_key` is the one written down)."""
-
-    code: str
-    name: str
-    base_url: str
-    adapter: str
-    timezone: str
-    rate_key: str
-    own_rate_key: str | None
-    min_gap_sec: float
-    cooldown_sec: int | None
-    allowed_hours: str | None
-    obey_robots: bool
-    http: Mapping[str, Any]
-    targets: int
-    created_at: datetime
-    changed_at: datetime
 
 
 @dataclass(frozen=True)
@@ -148,6 +127,17 @@ def get_target(session: Session, code: str) -> TargetRow:
     return _rows(session, [target])[0]
 
 
+def target_codes(session: Session) -> tuple[str, ...]:
+    """The code of every target, sorted: for people to choose from."""
+    return tuple(session.scalars(select(Target.code).order_by(Target.code)))
+
+
+def targets_of_sites(session: Session, sites: tuple[str, ...], *, limit: int = 200) -> tuple[str, ...]:
+    """The codes of the targets of some sites, sorted."""
+    statement = select(Target.code).where(Target.site_code.in_(sites)).order_by(Target.code).limit(limit)
+    return tuple(session.scalars(statement))
+
+
 def interval_changes(session: Session, target: str, *, limit: int = 10) -> tuple[IntervalChangeRow, ...]:
     """The last changes of a target's learned interval, newest first."""
     rows = session.scalars(
@@ -162,26 +152,6 @@ def interval_changes(session: Session, target: str, *, limit: int = 10) -> tuple
 def last_runs(session: Session, target: str, *, length: int = 50) -> tuple[Run, ...]:
     """The last finished runs of a target, oldest first."""
     return last_runs_of_targets(session, [target], length)[target]
-
-
-def list_sites(session: Session, *, cursor: str | None = None, limit: int = 200) -> Page[SiteRow]:
-    """Sites by code."""
-    limit = checked_limit(limit)
-    statement = select(Site).order_by(Site.code).limit(limit + 1)
-    if cursor:
-        statement = statement.where(Site.code > cursor)
-    sites = session.scalars(statement).all()
-    more = len(sites) > limit
-    rows = _site_rows(session, sites[:limit])
-    return Page(rows, rows[-1].code if more and rows else None)
-
-
-def get_site(session: Session, code: str) -> SiteRow:
-    """One site. Raises NotFoundError."""
-    site = session.get(Site, code)
-    if site is None:
-        raise NotFoundError("site", code)
-    return _site_rows(session, [site])[0]
 
 
 def filtered_targets(statement: S, filters: TargetFilter) -> S:
@@ -206,36 +176,6 @@ def _in_state(state: str) -> Any:
         "scheduled": Target.schedule.is_not(None),
         "by_hand": Target.schedule.is_(None),
     }[state]
-
-
-def _site_rows(session: Session, sites: Sequence[Site]) -> tuple[SiteRow, ...]:
-    keys = keys_of_sites(session)
-    counted = session.execute(
-        select(Target.site_code, func.count())
-        .where(Target.site_code.in_([site.code for site in sites]))
-        .group_by(Target.site_code)
-    )
-    numbers: dict[str, int] = {code: number for code, number in counted}  # noqa: C416 - rows are no plain tuples
-    return tuple(
-        SiteRow(
-            code=site.code,
-            name=site.name,
-            base_url=site.base_url,
-            adapter=site.adapter,
-            timezone=site.timezone,
-            rate_key=keys.get(site.code, site.code),
-            own_rate_key=site.rate_key,
-            min_gap_sec=site.min_gap_sec,
-            cooldown_sec=site.cooldown_sec,
-            allowed_hours=site.allowed_hours,
-            obey_robots=site.obey_robots,
-            http=site.http,
-            targets=numbers.get(site.code, 0),
-            created_at=site.created_at,
-            changed_at=site.changed_at,
-        )
-        for site in sites
-    )
 
 
 def _rows(session: Session, targets: Sequence[Target]) -> tuple[TargetRow, ...]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 from flask import Response, flash, make_response, redirect, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
+
+from webqueue.db import read_anew
+from webqueue.errors import ConflictError
+from webqueue.web.languages import told_error
 
 GOOD, BAD = "good", "bad"
 
@@ -35,6 +41,24 @@ def came_from(fallback: str) -> str:
         return fallback
     path = parts.path + (f"?{parts.query}" if parts.query else "")
     return safe_path(path) or fallback
+
+
+def acted(
+    fallback: str, verb: Callable[[], Any], words: Callable[[Any], str], *, leave: bool = False
+) -> AnyResponse:
+    """Do a verb, and answer what came of it.
+
+    Args:
+        fallback: the page to show where the request does not say which it came from.
+        leave: show `fallback` whatever page it came from, because that one is gone with what was deleted.
+    """
+    try:
+        came = verb()
+    except ConflictError as error:
+        read_anew()
+        return refused(told_error(error), fallback)
+    read_anew()
+    return go(fallback, words(came)) if leave else done(words(came), fallback)
 
 
 def done(message: str, fallback: str) -> AnyResponse:

@@ -45,11 +45,11 @@ def index() -> str:
         return url_for("audit.index", **{**chosen, **more})
 
     return render_template(
-        "audit.html", section="settings", page=page, chosen=chosen, kinds=KINDS, url=url, told=told
+        "audit.html", section="settings", page=page, chosen=chosen, kinds=KINDS, url=url, brief=brief
     )
 
 
-def told(value: Any) -> str:
+def brief(value: Any) -> str:
     """A value before or after a change, on one line and not too long."""
     if value is None:
         return "–"

@@ -16,9 +16,9 @@ from webqueue.errors import InvalidInputError, Problem
 from webqueue.politeness import challenges
 from webqueue.politeness.challenges import Signature
 from webqueue.web import confirm
+from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
 from webqueue.web.forms import Form, Reader
-from webqueue.web.jobs import acted
 from webqueue.web.languages import gettext
 
 pages = Blueprint("challenges", __name__)

@@ -18,6 +18,7 @@ from webqueue.queries import JobRow
 from webqueue.queries.stopping import stopping
 from webqueue.queries.waiting import ordinal
 from webqueue.web import answers, confirm, job_filters, live, log_lines
+from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
 from webqueue.web.figures import figures_of
 from webqueue.web.languages import gettext, told, told_error
@@ -184,24 +185,6 @@ def front(name: str) -> AnyResponse:
         lambda: database().run(lambda s: jobs.move_to_front(s, job.id, by=by)),
         lambda _: gettext("#%(seq)s is the next of %(key)s.", seq=job.seq, key=job.rate_key),
     )
-
-
-def acted(
-    fallback: str, verb: Callable[[], Any], words: Callable[[Any], str], *, leave: bool = False
-) -> AnyResponse:
-    """Do a verb, and answer what came of it.
-
-    Args:
-        fallback: the page to show where the request does not say which it came from.
-        leave: show `fallback` whatever page it came from, because that one is gone with what was deleted.
-    """
-    try:
-        came = verb()
-    except ConflictError as error:
-        read_anew()
-        return answers.refused(told_error(error), fallback)
-    read_anew()
-    return answers.go(fallback, words(came)) if leave else answers.done(words(came), fallback)
 
 
 def worker_life() -> Callable[[str], jobs.Life]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from flask import Blueprint, current_app, make_response, render_template, request, url_for
-from sqlalchemy import select
 from werkzeug.wrappers import Response as AnyResponse
 
-from webqueue import clock, jobs
+from webqueue import clock, jobs, queries
 from webqueue.access import Action
 from webqueue.db import database, read_anew, reading
 from webqueue.errors import InvalidInputError, Problem
-from webqueue.models import Target
 from webqueue.queries.kept_jobs import BATCH, kept_jobs
 from webqueue.web import answers
 from webqueue.web.auth import needs, user_name
@@ -67,9 +65,8 @@ def _numbers(said: dict[str, str]) -> dict[str, int | None]:
 def _page(form: Form, status: int = 200) -> AnyResponse:
     session = reading()
     default, rows = kept_jobs(session, current_app.extensions["webqueue_settings"])
-    targets = session.scalars(select(Target.code).order_by(Target.code)).all()
     page = render_template(
         "kept_jobs.html", section="settings", default=default, rows=rows, batch=BATCH, form=form,
-        targets=[(code, code) for code in targets],
+        targets=[(code, code) for code in queries.target_codes(session)],
     )  # fmt: skip
     return make_response(page, status)

@@ -16,9 +16,9 @@ from webqueue.deliveries.channels import KINDS, Wanted
 from webqueue.errors import InvalidInputError
 from webqueue.queries.deliveries import open_deliveries
 from webqueue.web import answers, confirm
+from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
 from webqueue.web.forms import Form
-from webqueue.web.jobs import acted
 from webqueue.web.languages import gettext
 
 pages = Blueprint("notifications", __name__)

@@ -15,9 +15,9 @@ from webqueue.access import Action, Role
 from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError, InvalidInputError
 from webqueue.web import answers, confirm, words
+from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
 from webqueue.web.forms import Form
-from webqueue.web.jobs import acted
 from webqueue.web.languages import gettext, told, told_error
 
 pages = Blueprint("people", __name__)
@@ -155,12 +155,12 @@ def revoke(name: str) -> AnyResponse:
     )
 
 
-def _on_user(name: str, change: Callable[..., Any], told: str, *more: str) -> AnyResponse:
+def _on_user(name: str, change: Callable[..., Any], sentence: str, *more: str) -> AnyResponse:
     by = user_name()
     return acted(
         url_for("people.users"),
         lambda: database().run(lambda s: _nothing(change(s, name, *more, by=by, now=clock.now(s)))),
-        lambda _: told,
+        lambda _: sentence,
     )
 
 

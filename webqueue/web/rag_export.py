@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from flask import Blueprint, current_app, render_template, request, url_for
-from sqlalchemy import select
 from werkzeug.wrappers import Response as AnyResponse
 
-from webqueue import clock
+from webqueue import clock, queries
 from webqueue.access import Action
 from webqueue.db import database, reading
 from webqueue.deliveries import switches, windows
 from webqueue.errors import InvalidInputError
-from webqueue.models import Target
 from webqueue.queries.deliveries import open_deliveries
 from webqueue.sentences import say
+from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
-from webqueue.web.jobs import acted
 from webqueue.web.languages import gettext, told
 
 pages = Blueprint("rag_export", __name__)
@@ -36,7 +34,7 @@ def index() -> str:
         "rag_export.html",
         section="settings",
         switches=switches.read(session),
-        targets=session.scalars(select(Target.code).order_by(Target.code)).all(),
+        targets=queries.target_codes(session),
         endpoint=settings.rag_export_url,
         # Of its kind alone: what others could not deliver is for those who may configure them.
         deliveries=open_deliveries(session, windows.KIND),

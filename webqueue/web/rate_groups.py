@@ -17,9 +17,9 @@ from webqueue.db import database, reading
 from webqueue.errors import InvalidInputError
 from webqueue.models import RateGroupRow
 from webqueue.web import confirm
+from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
 from webqueue.web.forms import Form, Reader
-from webqueue.web.jobs import acted
 from webqueue.web.languages import gettext, ngettext
 
 pages = Blueprint("rate_groups", __name__)

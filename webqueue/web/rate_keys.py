@@ -9,11 +9,11 @@ from webqueue import clock, jobs, queries
 from webqueue.access import Action
 from webqueue.db import database, reading
 from webqueue.errors import InvalidInputError
-from webqueue.queries.blocks import blocks_of_key, targets_of_sites
+from webqueue.queries.blocks import blocks_of_key
 from webqueue.queries.bookings import bookings
 from webqueue.web import confirm, live
+from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
-from webqueue.web.jobs import acted
 from webqueue.web.languages import gettext, told
 
 pages = Blueprint("rate_keys", __name__)
@@ -64,7 +64,7 @@ def show(key: str) -> Response:
         events=queries.key_events(session, key),
         blocked=blocks_of_key(session, key, now),
         booking=next(iter(bookings(session, now, rate_key=key)), None),
-        targets=targets_of_sites(session, row.sites),
+        targets=queries.targets_of_sites(session, row.sites),
         recent=queries.list_jobs(session, queries.JobFilter(rate_key=key), limit=10).items,
     )
 

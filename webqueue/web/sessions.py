@@ -11,8 +11,8 @@ from webqueue.access import Action
 from webqueue.db import database, reading
 from webqueue.errors import NotFoundError
 from webqueue.web import confirm
+from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
-from webqueue.web.jobs import acted
 from webqueue.web.languages import gettext, ngettext
 
 pages = Blueprint("sessions", __name__)

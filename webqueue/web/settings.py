@@ -6,15 +6,12 @@ from http import HTTPStatus
 
 from flask import Blueprint, Response, flash, redirect, request, url_for
 from flask_login import current_user
-from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue import access, clock, queries
 from webqueue.access import Action
 from webqueue.db import database, reading
 from webqueue.errors import InvalidInputError
-from webqueue.models import User
-from webqueue.sentences import say
 from webqueue.web import answers, live
 from webqueue.web.auth import let_in, needs, to_login
 from webqueue.web.browsers import browser_words
@@ -22,8 +19,6 @@ from webqueue.web.forms import Form
 from webqueue.web.languages import gettext, of_browser, speaking, told_error
 
 pages = Blueprint("settings", __name__)
-
-THEMES = ("auto", "light", "dark")
 
 
 @pages.get("/settings")
@@ -87,17 +82,8 @@ def language() -> AnyResponse:
 @needs(Action.READ)
 def theme() -> AnyResponse:
     """Choose light, dark, or what the browser says."""
-    chosen = request.form.get("theme", "")
-    if chosen not in THEMES:
-        raise InvalidInputError.of(
-            "theme", say("%(value)s is none of %(known)s.", value=repr(chosen), known=", ".join(THEMES))
-        )
-    user_id = current_user.id
-
-    def save(session: Session) -> None:
-        session.get_one(User, user_id).theme = chosen
-
-    database().run(save)
+    chosen, user_id = request.form.get("theme", ""), current_user.id
+    database().run(lambda s: access.set_theme(s, user_id, chosen))
     flash(gettext("The theme is changed."), "good")
     return redirect(url_for("settings.index"), 303)
 
@@ -118,7 +104,6 @@ def _page(version: str, form: Form) -> Response:
         version=version,
         blocks=("health",),
         section="settings",
-        themes=THEMES,
         form=form,
         sessions=access.list_sessions(reading(), current_user.id, clock.local_now()),
         browser_words=browser_words,

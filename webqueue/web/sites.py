@@ -15,9 +15,9 @@ from webqueue.db import database, read_anew, reading
 from webqueue.errors import InvalidInputError
 from webqueue.models import Site
 from webqueue.web import confirm
+from webqueue.web.answers import acted
 from webqueue.web.auth import may, needs, user_name
 from webqueue.web.forms import Form, Reader, header_lines, without_nothing
-from webqueue.web.jobs import acted
 from webqueue.web.languages import gettext
 
 pages = Blueprint("sites", __name__)

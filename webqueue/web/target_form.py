@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from flask import Blueprint, abort, flash, make_response, redirect, render_template, request, url_for
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
-from webqueue import clock, config
+from webqueue import clock, config, queries
 from webqueue.access import Action
 from webqueue.config.specs import BUILT_CATCH_UPS, BUILT_OVERLAPS
 from webqueue.db import database, read_anew, reading
@@ -163,7 +162,7 @@ def _page(form: Form, *, code: str | None) -> str:
     form.shown = _names(fields)
     if isinstance(form.values.get("tags"), str):
         form.values["tags"] = ", ".join(form.values["tags"].splitlines())
-    sites = reading().scalars(select(Site.code).order_by(Site.code)).all()
+    sites = queries.site_codes(reading())
     return render_template(
         "target_form.html",
         section="targets",

@@ -16,8 +16,9 @@ from webqueue.models import JobSource
 from webqueue.queries import TargetFilter
 from webqueue.queries.targets import TARGET_STATES
 from webqueue.web import confirm, live, schedules, target_form
+from webqueue.web.answers import acted
 from webqueue.web.auth import may, needs, user_name
-from webqueue.web.jobs import acted, queued_words, submit_trial
+from webqueue.web.jobs import queued_words, submit_trial
 from webqueue.web.languages import gettext
 from webqueue.web.target_bulk import FILTERS
 

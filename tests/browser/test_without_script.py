@@ -107,6 +107,8 @@ def deletes(person: Person) -> None:
     person.presses("Save", told="paper_short")
     person.opens("/targets/paper_short/edit")
     person.presses("Delete target", told="deleted", sure=True)
+    person.page.get_by_role("status").get_by_role("link", name="Undo").click()
+    person.presses("Undo: 1 object", told="1 object is as it was before.")
     person.opens("/sites/new")
     person.fills(code="short", base_url="https://short.example.org/")
     person.presses("Save", told="New target")

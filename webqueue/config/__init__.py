@@ -18,6 +18,7 @@ from webqueue.config.plan import parse_file
 from webqueue.config.report import Change, ImportReport, What
 from webqueue.config.rows import site_data, target_data
 from webqueue.config.specs import Defaults, File, HttpSpec, RateGroupSpec, RetrySpec, SiteSpec, TargetSpec
+from webqueue.config.undoing import Undoing, can_undo, prepare_undo, undo
 
 __all__ = [
     "MASK",
@@ -30,7 +31,9 @@ __all__ = [
     "RetrySpec",
     "SiteSpec",
     "TargetSpec",
+    "Undoing",
     "What",
+    "can_undo",
     "delete_site",
     "delete_target",
     "export_file",
@@ -39,10 +42,12 @@ __all__ = [
     "parse_file",
     "pause_target",
     "prepare_import",
+    "prepare_undo",
     "put_site",
     "put_target",
     "resume_target",
     "set_schedule",
     "site_data",
     "target_data",
+    "undo",
 ]

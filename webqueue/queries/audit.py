@@ -57,8 +57,18 @@ def list_audit(
         if name is not None:
             statement = statement.where(AuditEntry.object_name == name)
     rows, older, newer = newest_first(session, statement, AuditEntry.id, cursor=cursor, limit=limit)
-    items = tuple(
-        AuditRow(row.id, row.at, row.by, row.action, row.object_kind, row.object_name, row.before, row.after)
-        for row in rows
+    return Page(tuple(audit_row(row) for row in rows), older, newer)
+
+
+def audit_row(entry: AuditEntry) -> AuditRow:
+    """A change as pages show it."""
+    return AuditRow(
+        entry.id,
+        entry.at,
+        entry.by,
+        entry.action,
+        entry.object_kind,
+        entry.object_name,
+        entry.before,
+        entry.after,
     )
-    return Page(items, older, newer)

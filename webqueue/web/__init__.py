@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from flask import Blueprint, Flask
 
 from webqueue.web import (
+    addresses,
     audit,
     auth,
     challenges,
@@ -30,6 +31,7 @@ from webqueue.web import (
     sites,
     target_bulk,
     targets,
+    undo,
 )
 
 
@@ -43,11 +45,13 @@ def register(app: Flask, *, guarded_elsewhere: Iterable[Blueprint] = ()) -> None
     security.init_app(app, without_forms=guarded_elsewhere)
     auth.init_app(app, open_blueprints=frozenset(blueprint.name for blueprint in guarded_elsewhere))
     languages.init_app(app)
+    addresses.init_app(app)
     formats.init_app(app)
     errors.init_app(app)
     for module in (
         overview,
         targets,
+        undo,
         target_bulk,
         sites,
         jobs,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from flask import Blueprint, render_template, request, url_for
 
-from webqueue import queries
+from webqueue import config, queries
 from webqueue.access import Action
 from webqueue.db import reading
 from webqueue.web.auth import needs
@@ -45,7 +45,14 @@ def index() -> str:
         return url_for("audit.index", **{**chosen, **more})
 
     return render_template(
-        "audit.html", section="settings", page=page, chosen=chosen, kinds=KINDS, url=url, brief=brief
+        "audit.html",
+        section="settings",
+        page=page,
+        chosen=chosen,
+        kinds=KINDS,
+        url=url,
+        brief=brief,
+        can_undo=config.can_undo,
     )
 
 

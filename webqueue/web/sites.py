@@ -19,6 +19,7 @@ from webqueue.web.answers import acted
 from webqueue.web.auth import may, needs, user_name
 from webqueue.web.forms import Form, Reader, header_lines, without_nothing
 from webqueue.web.languages import gettext
+from webqueue.web.undo import told_of, with_undo
 
 pages = Blueprint("sites", __name__)
 
@@ -98,7 +99,7 @@ def delete(code: str) -> AnyResponse:
     return acted(
         url_for("sites.index"),
         lambda: database().run(lambda s: config.delete_site(s, code, by=by, now=clock.now(s))),
-        lambda _: gettext("The site %(code)s is deleted.", code=code),
+        lambda _: with_undo(gettext("The site %(code)s is deleted.", code=code), "site", code),
         leave=True,
     )
 
@@ -109,17 +110,17 @@ def _save(form: Form, code: str, *, new: bool) -> AnyResponse:
     read = Reader(form.values)
     data = _data(read)
 
-    def store(session: Session) -> None:
+    def store(session: Session) -> config.Change:
         with read.all_problems():
-            config.put_site(session, code, data, by=by, now=clock.now(session))
+            return config.put_site(session, code, data, by=by, now=clock.now(session))
 
     try:
-        database().run(store)
+        change = database().run(store)
     except InvalidInputError as error:
         form.refuse(error)
         return make_response(_form(form, code=None if new else code), 422)
     read_anew()
-    flash(gettext("The site %(code)s is saved.", code=code), "good")
+    flash(told_of(change, gettext("The site %(code)s is saved.", code=code)), "good")
     has_targets = queries.get_site(reading(), code).targets > 0
     return redirect(url_for("sites.index") if has_targets else url_for("targets.add", site=code), 303)
 

@@ -22,6 +22,7 @@ from webqueue.web.forms import Form, Reader, without_nothing
 from webqueue.web.jobs import submit_trial
 from webqueue.web.languages import gettext, told_error
 from webqueue.web.parameters import ParameterField
+from webqueue.web.undo import told_of
 
 OWN_FIELDS: Final = frozenset(
     {
@@ -105,12 +106,12 @@ def _save(form: Form, code: str, *, new: bool) -> AnyResponse:
     read = Reader(form.values)
     data = _data(read, fields)
 
-    def store(session: Session) -> None:
+    def store(session: Session) -> config.Change:
         with read.all_problems():
-            config.put_target(session, code, data, by=by, now=clock.now(session))
+            return config.put_target(session, code, data, by=by, now=clock.now(session))
 
     try:
-        database().run(store)
+        change = database().run(store)
     except InvalidInputError as error:
         form.refuse(error)
         return make_response(_page(form, code=None if new else code), 422)
@@ -120,7 +121,7 @@ def _save(form: Form, code: str, *, new: bool) -> AnyResponse:
     read_anew()
     if form.values.get("then") == "try" and may(Action.RUN):
         return submit_trial(code)
-    flash(gettext("The target %(code)s is saved.", code=code), "good")
+    flash(told_of(change, gettext("The target %(code)s is saved.", code=code)), "good")
     return redirect(url_for("targets.show", code=code), 303)
 
 

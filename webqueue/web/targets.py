@@ -21,6 +21,7 @@ from webqueue.web.auth import may, needs, user_name
 from webqueue.web.jobs import queued_words, submit_trial
 from webqueue.web.languages import gettext
 from webqueue.web.target_bulk import FILTERS
+from webqueue.web.undo import with_undo
 
 pages = Blueprint("targets", __name__)
 target_form.add_to(pages)
@@ -78,6 +79,7 @@ def show(code: str) -> Response:
         changes=queries.interval_changes(session, code),
         params=config.masked(target.params),
         edits=_edits(session, code),
+        can_undo=config.can_undo,
         overlap_words=target_form.OVERLAP_WORDS,
         catch_up_words=target_form.CATCH_UP_WORDS,
     )
@@ -149,7 +151,7 @@ def delete(code: str) -> AnyResponse:
     return acted(
         url_for("targets.index"),
         lambda: database().run(lambda s: config.delete_target(s, code, by=by, now=clock.now(s))),
-        lambda _: gettext("The target %(code)s is deleted.", code=code),
+        lambda _: with_undo(gettext("The target %(code)s is deleted.", code=code), "target", code),
         leave=True,
     )
 

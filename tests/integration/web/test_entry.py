@@ -72,6 +72,18 @@ def test_nothing_is_open_but_what_is_named_here(app: Flask) -> None:
     assert client.get("/nowhere").headers["Location"].startswith("/login")
 
 
+@pytest.mark.parametrize("number", [10**30, 2**63, 2**63 - 1])
+def test_a_number_that_no_row_has_is_not_found(browser: Browser, app: Flask, number: int) -> None:
+    numbered = [(m, path) for m in ("GET", "POST") for path in paths(app, m) if "<int:" in path]
+    assert len(numbered) >= 5
+    for method, path in numbered:
+        fields = {"csrf_token": browser.token, "confirmed": "yes"}
+        answer = browser.client.open(
+            re.sub(r"<int:\w+>", str(number), path), method=method, data=fields if method == "POST" else None
+        )
+        assert answer.status_code in {404, 405}, (method, path)
+
+
 def test_every_form_needs_its_token(browser: Browser, app: Flask) -> None:
     for path in paths(app, "POST"):
         answer = browser.client.post(filled(path))

@@ -1,0 +1,175 @@
+"""Changes and deletions of sites and targets are taken back from the audit log, as a whole, and never over later ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from tests.helpers.admin import add_site, add_target
+from webqueue import clock, config
+from webqueue.config import MASK
+from webqueue.database import Database
+from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
+from webqueue.models import AuditEntry, Site, Target
+
+SECRET = {"X-Api-Key": "hush"}
+
+
+@pytest.fixture
+def example(database: Database) -> Database:
+    """A site with three targets, two of them scheduled."""
+
+    def add(session: Session) -> None:
+        add_site(session, "example", "http://www.example.org/", http={"headers": SECRET})
+        add_target(session, "news", "example", schedule="0 3 * * *", tags=["daily"])
+        add_target(session, "archive", "example", schedule="0 5 * * 0")
+        add_target(session, "rare", "example")
+
+    database.run(add)
+    return database
+
+
+def last_entry(database: Database) -> int:
+    with database.reading() as session:
+        return session.scalars(select(AuditEntry.id).order_by(AuditEntry.id.desc()).limit(1)).one()
+
+
+def undo(database: Database, entry: int) -> config.Undoing:
+    return database.run(lambda s: config.undo(s, entry, by="ann", now=clock.now(s)))
+
+
+def schedules(database: Database) -> dict[str, str | None]:
+    with database.reading() as session:
+        return {row.code: row.schedule for row in session.execute(select(Target.code, Target.schedule))}
+
+
+def set_schedule(database: Database, schedule: str | None, *codes: str) -> int:
+    database.run(lambda s: config.set_schedule(s, codes, schedule, by="bob", now=clock.now(s)))
+    return last_entry(database)
+
+
+def put(database: Database, code: str, **fields: Any) -> int:
+    """Change some fields of a target, and leave the others."""
+
+    def change(session: Session) -> None:
+        data = {**config.target_data(session.get_one(Target, code)), **fields}
+        config.put_target(session, code, data, by="bob", now=clock.now(session))
+
+    database.run(change)
+    return last_entry(database)
+
+
+def test_a_change_of_many_is_taken_back_as_a_whole(example: Database) -> None:
+    before = schedules(example)
+    entry = set_schedule(example, "15 4 * * *", "news", "archive", "rare")
+    assert set(schedules(example).values()) == {"15 4 * * *"}
+    undone = undo(example, entry)
+    assert [one.object_name for one in undone.entries] == ["archive", "news", "rare"]
+    assert schedules(example) == before
+    with example.reading() as session:
+        assert session.get_one(Target, "rare").next_tick_at is None
+        assert session.get_one(Target, "news").next_tick_at is not None
+
+
+def test_taking_back_can_itself_be_taken_back(example: Database) -> None:
+    undo(example, set_schedule(example, "15 4 * * *", "news", "archive"))
+    undo(example, last_entry(example))
+    assert schedules(example) == {"news": "15 4 * * *", "archive": "15 4 * * *", "rare": None}
+
+
+def test_what_was_changed_again_since_is_left_and_named(example: Database) -> None:
+    entry = set_schedule(example, "15 4 * * *", "news", "archive")
+    put(example, "news", schedule="0 6 * * *")
+    put(example, "archive", note="another field")
+    undone = undo(example, entry)
+    assert undone.overtaken == ("news",)
+    assert schedules(example) == {"news": "0 6 * * *", "archive": "0 5 * * 0", "rare": None}
+    with example.reading() as session:
+        assert session.get_one(Target, "archive").note == "another field"
+    with pytest.raises(ConflictError, match="Nothing is left"):
+        undo(example, entry)
+
+
+def test_another_act_of_the_same_person_stays(example: Database) -> None:
+    first = put(example, "news", note="first")
+    put(example, "archive", note="second")
+    undo(example, first)
+    with example.reading() as session:
+        notes = {row.code: row.note for row in session.scalars(select(Target))}
+    assert notes == {"news": "", "archive": "second", "rare": ""}
+
+
+def test_a_deleted_site_comes_back_with_its_targets(database: Database) -> None:
+    def add(session: Session) -> None:
+        add_site(session, "example", "http://www.example.org/", name="Example")
+        add_target(session, "news", "example", schedule="0 3 * * *", tags=["daily"], owner="Ann")
+
+    database.run(add)
+    database.run(lambda s: config.delete_site(s, "example", by="bob", now=clock.now(s)))
+    undone = undo(database, last_entry(database))
+    assert [(one.object_kind, one.object_name) for one in undone.entries] == [
+        ("site", "example"),
+        ("target", "news"),
+    ]
+    with database.reading() as session:
+        assert session.get_one(Site, "example").name == "Example"
+        target = session.get_one(Target, "news")
+    assert (target.schedule, target.tags, target.owner) == ("0 3 * * *", ["daily"], "Ann")
+    assert target.next_tick_at is not None
+
+
+def test_a_secret_is_not_kept_so_it_stays_as_it_is_now(example: Database) -> None:
+    def change(session: Session) -> None:
+        data = {**config.site_data(session.get_one(Site, "example")), "name": "New name"}
+        data["http"] = {**data["http"], "headers": {"X-Api-Key": "new"}}
+        config.put_site(session, "example", data, by="bob", now=clock.now(session))
+
+    example.run(change)
+    undo(example, last_entry(example))
+    with example.reading() as session:
+        site = session.get_one(Site, "example")
+    assert site.name != "New name"
+    assert site.http["headers"] == {"X-Api-Key": "new"}
+
+
+def test_a_deleted_object_with_a_secret_is_refused_with_the_reason_and_nothing_comes_back(
+    example: Database,
+) -> None:
+    example.run(lambda s: config.delete_site(s, "example", by="bob", now=clock.now(s)))
+    with pytest.raises(InvalidInputError) as caught:
+        undo(example, last_entry(example))
+    assert "nothing is stored that the mask stands for" in caught.value.problems[0].message
+    assert "example" in caught.value.problems[0].message
+    with example.reading() as session:
+        assert session.scalars(select(Target.code)).all() == []
+        deleted = session.scalars(
+            select(AuditEntry.before).where(AuditEntry.action == "deleted", AuditEntry.object_kind == "site")
+        ).one()
+    assert deleted is not None
+    assert deleted["http"]["headers"] == {"X-Api-Key": MASK}
+
+
+def test_one_object_that_cannot_be_as_it_was_keeps_all_as_they_are(example: Database) -> None:
+    entry = set_schedule(example, "15 4 * * *", "news", "archive")
+
+    def spoil(session: Session) -> None:
+        session.execute(
+            update(AuditEntry)
+            .where(AuditEntry.object_name == "news", AuditEntry.action == "changed")
+            .values(before={"schedule": "0 99 * * *"})
+        )
+
+    example.run(spoil)
+    with pytest.raises(InvalidInputError, match="news"):
+        undo(example, entry)
+    assert schedules(example) == {"news": "15 4 * * *", "archive": "15 4 * * *", "rare": None}
+
+
+def test_what_cannot_be_taken_back_says_so(example: Database) -> None:
+    with pytest.raises(ConflictError, match="Only changes and deletions"):
+        undo(example, last_entry(example))  # it was created
+    with pytest.raises(NotFoundError):
+        undo(example, 10_000_000)

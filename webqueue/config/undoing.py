@@ -1,0 +1,140 @@
+"""Taking back what was changed or deleted, from what the audit log kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from webqueue.config.editing import put_site, put_target
+from webqueue.config.importing import TURN
+from webqueue.config.masks import masked
+from webqueue.config.report import What
+from webqueue.config.rows import same, site_data, target_data
+from webqueue.database import take_turn
+from webqueue.errors import ConflictError, InvalidInputError, NotFoundError, Problem
+from webqueue.models import AuditEntry, Site, Target
+from webqueue.sentences import say
+
+CHANGED: Final = str(What.CHANGED)
+DELETED: Final = "deleted"
+# Sites first: a target that is brought back needs its site.
+_KINDS: Final = ("site", "target")
+# Entries of one transaction stand close together; so far around one of them the others are looked for.
+_NEAR: Final = 20_000
+
+
+@dataclass(frozen=True)
+class Undoing:
+    """What taking a change back does to the objects that it changed.
+
+    Attributes:
+        entries: of the objects that get back what they had.
+        overtaken: the names of those that are left alone, because somebody has changed the same fields since, or because
+            there is none of that name (changed ones), or one again (deleted ones).
+    """
+
+    entries: tuple[AuditEntry, ...]
+    overtaken: tuple[str, ...]
+
+
+def can_undo(action: str, kind: str) -> bool:
+    """Whether a change of this sort can be taken back from the audit log."""
+    return kind in _KINDS and action in {CHANGED, DELETED}
+
+
+def prepare_undo(session: Session, entry_id: int) -> Undoing:
+    """What `undo` would do. One act, as the form or the import that changed three hundred targets, is taken back as a whole.
+
+    Args:
+        session: reads only.
+        entry_id: of any entry of the act in the audit log.
+
+    Raises:
+        NotFoundError: there is no such entry.
+        ConflictError: what it tells cannot be taken back.
+    """
+    entry = session.get(AuditEntry, entry_id)
+    if entry is None:
+        raise NotFoundError("change", str(entry_id))
+    if not can_undo(entry.action, entry.object_kind):
+        raise ConflictError(say("Only changes and deletions of sites and targets can be taken back here."))
+    possible, overtaken = [], []
+    for one in _act(session, entry):
+        if _stands(session, one):
+            possible.append(one)
+        else:
+            overtaken.append(one.object_name)
+    return Undoing(tuple(possible), tuple(overtaken))
+
+
+def undo(session: Session, entry_id: int, *, by: str, now: datetime) -> Undoing:
+    """Give every object of a change back what it had before; the whole or nothing.
+
+    The audit log keeps no secret, so a secret that was changed stays as it is now.
+
+    Args:
+        session: a writing transaction.
+        entry_id: of any entry of the act in the audit log.
+        by: who takes it back; it is a change like any other, and can itself be taken back.
+
+    Raises:
+        NotFoundError, ConflictError: as `prepare_undo`; also when nothing is left to be taken back.
+        InvalidInputError: an object cannot be as it was; the problem names it.
+    """
+    take_turn(session, TURN)
+    undoing = prepare_undo(session, entry_id)
+    if not undoing.entries:
+        raise ConflictError(say("Nothing is left to be taken back: it was changed again since."))
+    for entry in undoing.entries:
+        data = {**_present(session, entry), **(entry.before or {})}
+        put = put_site if entry.object_kind == "site" else put_target
+        try:
+            put(session, entry.object_name, data, by=by, now=now)
+        except InvalidInputError as error:
+            raise InvalidInputError(
+                [
+                    Problem(
+                        problem.field,
+                        say("%(value)s (%(code)s)", value=problem.message, code=entry.object_name),
+                    )
+                    for problem in error.problems
+                ]
+            ) from None
+    return undoing
+
+
+def _act(session: Session, entry: AuditEntry) -> Sequence[AuditEntry]:
+    """All that the same person changed in the same transaction, as its time tells, in the order in which to undo it."""
+    found = session.scalars(
+        select(AuditEntry).where(
+            AuditEntry.id.between(entry.id - _NEAR, entry.id + _NEAR),
+            AuditEntry.at == entry.at,
+            AuditEntry.by == entry.by,
+            AuditEntry.action == entry.action,
+            AuditEntry.object_kind.in_(_KINDS),
+        )
+    ).all()
+    return sorted(found, key=lambda one: (_KINDS.index(one.object_kind), one.object_name))
+
+
+def _stands(session: Session, entry: AuditEntry) -> bool:
+    """Whether the object is still as the change left it."""
+    present = _present(session, entry)
+    if entry.action == DELETED:
+        return not present
+    shown = masked(present)
+    return bool(present) and all(same(shown.get(name), value) for name, value in (entry.after or {}).items())
+
+
+def _present(session: Session, entry: AuditEntry) -> dict[str, Any]:
+    """The object as it is now; empty when there is none."""
+    if entry.object_kind == "site":
+        site = session.get(Site, entry.object_name)
+        return {} if site is None else site_data(site)
+    target = session.get(Target, entry.object_name)
+    return {} if target is None else target_data(target)

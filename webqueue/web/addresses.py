@@ -1,0 +1,23 @@
+"""What may stand in the address of a page."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from flask import Flask
+from werkzeug.routing import IntegerConverter, Map
+
+# The largest that a column of either database takes; SQLite's driver fails for a larger one.
+_LARGEST_NUMBER: Final = 2**63 - 1
+
+
+class RowNumber(IntegerConverter):
+    """The number of a row. One that no row can have is an address that does not exist."""
+
+    def __init__(self, url_map: Map, *args: Any, **kwargs: Any) -> None:
+        super().__init__(url_map, *args, **{"max": _LARGEST_NUMBER, **kwargs})
+
+
+def init_app(app: Flask) -> None:
+    """Let `<int:…>` in the rules of the pages mean a row's number; before the pages are added."""
+    app.url_map.converters["int"] = RowNumber

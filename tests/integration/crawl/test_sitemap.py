@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.helpers.adapters import counters, run_in_pieces, stored, version_count
-from tests.helpers.crawling import CrawlBench, add_target
-from tests.helpers.servers.base import Exchange, Server, Site
+from tests.helpers.crawling import CrawlBench
+from tests.helpers.servers.base import Exchange
 from tests.helpers.servers.sitemaps import MappedSite
-from webqueue.database import Database
+from tests.integration.crawl.conftest import BenchFor
 from webqueue.outcomes import Cancelled, Checkpoint, Done, Failed
 
 
@@ -21,20 +21,9 @@ def pages(prefix: str, count: int) -> list[str]:
 
 
 @pytest.fixture
-def serve(database: Database) -> Iterator[Callable[..., CrawlBench]]:
+def serve(bench_for: BenchFor) -> Callable[..., CrawlBench]:
     """Serves a site and makes a bench for its sitemap."""
-    add_target(database)
-    servers: list[Server] = []
-
-    def start(site: Site, **params: Any) -> CrawlBench:
-        server = Server(site)
-        servers.append(server)
-        server.start()
-        return CrawlBench(database, server.url, params, adapter="sitemap")
-
-    yield start
-    for server in servers:
-        server.stop()
+    return lambda site, **params: bench_for(site, params, adapter="sitemap")
 
 
 class TestPages:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from tests.helpers.fetching import KEY, Fetchers, Scripted, failure, fetchers
+from tests.helpers.fetching import KEY, Fetchers, Scripted, failure
 from tests.helpers.servers.base import Exchange, Server
 from tests.helpers.servers.hostile import HostileSite
 from webqueue.handlers.protocol import BlockedError, HttpOptions, Request
@@ -15,12 +14,6 @@ from webqueue.politeness.challenges import DEFAULT_SIGNATURES, Signature
 from webqueue.politeness.rate_key import host_of
 
 CHALLENGE = "<!doctype html><title>Just a moment...</title><script>window._cf_chl_opt={}</script>"
-
-
-@pytest.fixture
-def make(instance: Path) -> Iterator[Fetchers]:
-    with fetchers(instance) as made:
-        yield made
 
 
 def status(code: int, body: str = "", **headers: str) -> Callable[[Exchange], None]:

@@ -7,32 +7,20 @@ import socket
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Self
 
 import pytest
 
-from tests.helpers.fetching import KEY, Fetchers, Scripted, failure, fetchers, resolver
+from tests.helpers.fetching import KEY, Fetchers, Scripted, failure, resolver
 from tests.helpers.requirements import lacking
 from tests.helpers.servers.base import Exchange, Server
 from tests.helpers.servers.hostile import ARTICLE, HostileSite
 from webqueue.handlers.fetching import wire
 from webqueue.handlers.fetching.addresses import why_refused
 from webqueue.handlers.protocol import HttpOptions, Request
-
-
-@pytest.fixture
-def make(instance: Path) -> Iterator[Fetchers]:
-    with fetchers(instance) as made:
-        yield made
-
-
-@pytest.fixture
-def hostile() -> Iterator[Server]:
-    with Server(HostileSite()) as server:
-        yield server
 
 
 def test_redirects_are_followed(make: Fetchers, hostile: Server) -> None:

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import gzip
 import tracemalloc
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.fetching import JOB, KEY, Fetchers, Scripted, failure, fetchers, utc_now
+from tests.helpers.fetching import JOB, KEY, Fetchers, Scripted, failure, utc_now
 from tests.helpers.servers.base import Exchange, Server
 from tests.helpers.servers.blocking import BlockingSite
 from tests.helpers.servers.hostile import ARTICLE, HostileSite, gzip_bomb
 from webqueue.handlers.protocol import BlockedError, FetchError, HttpOptions, Request
-
-
-@pytest.fixture
-def make(instance: Path) -> Iterator[Fetchers]:
-    with fetchers(instance) as made:
-        yield made
-
-
-@pytest.fixture
-def hostile() -> Iterator[Server]:
-    with Server(HostileSite()) as server:
-        yield server
 
 
 def test_an_answer(make: Fetchers, hostile: Server) -> None:

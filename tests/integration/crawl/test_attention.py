@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.helpers.crawling import CrawlBench, add_target
-from tests.helpers.servers.base import Exchange, Server, Site, list_page
+from tests.helpers.crawling import CrawlBench
+from tests.helpers.servers.base import Exchange, Site, list_page
 from tests.helpers.servers.news import NewsSite
-from webqueue.database import Database
+from tests.integration.crawl.conftest import BenchFor
 from webqueue.outcomes import Checkpoint, Done, Failed
 
 LIST = {"list_url": "/news", "item_selector": "ul.list a", "max_pages": 1}
@@ -59,19 +59,9 @@ def engine_name() -> str:
 
 
 @pytest.fixture
-def serve(database: Database) -> Iterator[Callable[..., CrawlBench]]:
-    add_target(database)
-    servers: list[Server] = []
-
-    def start(site: Site, **params: Any) -> CrawlBench:
-        server = Server(site)
-        servers.append(server)
-        server.start()
-        return CrawlBench(database, server.url, LIST | params)
-
-    yield start
-    for server in servers:
-        server.stop()
+def serve(bench_for: BenchFor) -> Callable[..., CrawlBench]:
+    """Serves a site and makes a bench for its list."""
+    return lambda site, **params: bench_for(site, LIST | params)
 
 
 def attention(bench: CrawlBench, **of_the_job: Any) -> str | None:

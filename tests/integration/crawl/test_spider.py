@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
 from tests.helpers.adapters import counters, run_in_pieces, stored, version_count
-from tests.helpers.crawling import CrawlBench, add_target
-from tests.helpers.servers.base import Exchange, Server, Site
+from tests.helpers.crawling import CrawlBench
+from tests.helpers.servers.base import Exchange
 from tests.helpers.servers.web import WebSite, tree
-from webqueue.database import Database
+from tests.integration.crawl.conftest import BenchFor
 from webqueue.handlers import registry
 from webqueue.models import Document
 from webqueue.outcomes import Blocked, Done, Failed
 
 
 @pytest.fixture
-def serve(database: Database) -> Iterator[Callable[..., CrawlBench]]:
+def serve(bench_for: BenchFor) -> Callable[..., CrawlBench]:
     """Serves a site and makes a bench that begins at /docs/."""
-    add_target(database)
-    servers: list[Server] = []
-
-    def start(site: Site, **params: Any) -> CrawlBench:
-        server = Server(site)
-        servers.append(server)
-        server.start()
-        return CrawlBench(database, f"{server.url}/docs/", params, adapter="spider")
-
-    yield start
-    for server in servers:
-        server.stop()
+    return lambda site, **params: bench_for(site, params, adapter="spider", path="/docs/")
 
 
 def paths(bench: CrawlBench) -> list[str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from tests.helpers.fetching import KEY, Fetchers, Scripted, failure, fetchers
+from tests.helpers.fetching import KEY, Fetchers, Scripted, failure
 from tests.helpers.servers.base import Exchange, Server
 from tests.helpers.world import Clock
 from webqueue.database import Database
@@ -16,12 +15,6 @@ from webqueue.handlers.protocol import BlockedError, FetchError, HttpOptions, Re
 from webqueue.worker.robots import DatabaseRobots
 
 FORBIDDING = "User-agent: *\nDisallow: /no\nAllow: /no/but\n"
-
-
-@pytest.fixture
-def make(instance: Path) -> Iterator[Fetchers]:
-    with fetchers(instance) as made:
-        yield made
 
 
 def page(exchange: Exchange) -> None:

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 from tests.helpers.adapters import counters, run_in_pieces, stored, version_count
-from tests.helpers.crawling import CrawlBench, add_target
-from tests.helpers.servers.base import Server, Site
+from tests.helpers.crawling import CrawlBench
 from tests.helpers.servers.feeds import FeedSite, atom, item, rss
-from webqueue.database import Database
+from tests.integration.crawl.conftest import BenchFor
 from webqueue.outcomes import Done, Failed
 
 
 @pytest.fixture
-def serve(database: Database) -> Iterator[Callable[..., CrawlBench]]:
+def serve(bench_for: BenchFor) -> Callable[..., CrawlBench]:
     """Serves a site and makes a bench for its feed."""
-    add_target(database)
-    servers: list[Server] = []
-
-    def start(site: Site, **params: Any) -> CrawlBench:
-        server = Server(site)
-        servers.append(server)
-        server.start()
-        return CrawlBench(database, server.url, {"feed_url": "/feed"} | params, adapter="feed")
-
-    yield start
-    for server in servers:
-        server.stop()
+    return lambda site, **params: bench_for(site, {"feed_url": "/feed"} | params, adapter="feed")
 
 
 class TestArticles:

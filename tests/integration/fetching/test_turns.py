@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.fetching import JOB, Background, Fetchers, Scripted, failure, fetchers, utc_now
+from tests.helpers.fetching import JOB, Background, Fetchers, Scripted, failure, utc_now
 from tests.helpers.servers.base import Exchange, Server
-from tests.helpers.servers.hostile import HostileSite
 from tests.helpers.waiting import wait_until
 from webqueue.errors import LeaseLostError
 from webqueue.handlers.fetching import Fetcher, interruption
@@ -25,18 +24,6 @@ INTERVAL = 0.2
 # The server notes the end of an answer before it sends the last byte, and the beginning after the request has come:
 # what it measures is never shorter than what the fetcher waited. This is for the clocks' resolution alone.
 RESOLUTION = 0.001
-
-
-@pytest.fixture
-def make(instance: Path) -> Iterator[Fetchers]:
-    with fetchers(instance) as made:
-        yield made
-
-
-@pytest.fixture
-def hostile() -> Iterator[Server]:
-    with Server(HostileSite()) as server:
-        yield server
 
 
 def assert_spaced(server: Server, interval: float) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC
 from typing import Any
 
 import pytest
 
 from tests.helpers.adapters import counters, run_in_pieces, stored, version_count
-from tests.helpers.crawling import CrawlBench, add_target
-from tests.helpers.servers.base import Exchange, Server, Site
+from tests.helpers.crawling import CrawlBench
+from tests.helpers.servers.base import Exchange, Site
 from tests.helpers.servers.gkmlpt import GkmlptSite
-from webqueue.database import Database
+from tests.integration.crawl.conftest import BenchFor
 from webqueue.outcomes import Blocked, Cancelled, Checkpoint, Done, Failed
 
 JSON = {"list_url": "/api?page={page}", "items_path": "data.list", "url_path": "link"}
@@ -49,21 +49,14 @@ def listed(*links: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def serve(database: Database) -> Iterator[Callable[..., CrawlBench]]:
+def serve(bench_for: BenchFor) -> Callable[..., CrawlBench]:
     """Serves a site and makes a bench for it."""
-    add_target(database)
-    servers: list[Server] = []
 
     def start(site: Site, *, adapter: str = "json", folder: str = "", **params: Any) -> CrawlBench:
-        server = Server(site)
-        servers.append(server)
-        server.start()
         written = (JSON | params) if adapter == "json" else params
-        return CrawlBench(database, f"{server.url}{folder}", written, adapter=adapter)
+        return bench_for(site, written, adapter=adapter, path=folder)
 
-    yield start
-    for server in servers:
-        server.stop()
+    return start
 
 
 class TestGkmlpt:

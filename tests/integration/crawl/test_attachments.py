@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
 from tests.helpers.adapters import counters, run_in_pieces, stored, version_count
-from tests.helpers.crawling import CrawlBench, add_target
+from tests.helpers.crawling import CrawlBench
 from tests.helpers.servers.base import Exchange, Server, Site, list_page, not_found
 from tests.helpers.servers.news import NewsSite
-from webqueue.database import Database
+from tests.integration.crawl.conftest import BenchFor
 from webqueue.outcomes import Blocked, Done
 
 LIST = {"list_url": "/list", "max_pages": 1, "item_selector": "ul.list a", "attachments": True}
@@ -52,20 +51,9 @@ class FilesSite(Site):
 
 
 @pytest.fixture
-def serve(database: Database) -> Iterator[Callable[..., CrawlBench]]:
+def serve(bench_for: BenchFor) -> Callable[..., CrawlBench]:
     """Serves a site and makes a bench for its list."""
-    add_target(database)
-    servers: list[Server] = []
-
-    def start(site: Site, **params: Any) -> CrawlBench:
-        server = Server(site)
-        servers.append(server)
-        server.start()
-        return CrawlBench(database, server.url, LIST | params)
-
-    yield start
-    for server in servers:
-        server.stop()
+    return lambda site, **params: bench_for(site, LIST | params)
 
 
 def test_files_are_documents_with_their_bytes(serve: Callable[..., CrawlBench]) -> None:

@@ -575,6 +575,11 @@ def test_targets_are_filtered_and_paged(example: Database) -> None:
     assert found(cursor="archive") == (["news"], None)
     assert found(q="LETTERS") == (["archive"], None)
     assert found(q="%") == ([], None)
+    example.run(lambda s: setattr(s.get_one(Target, "news"), "tags", ["daily", "新闻 50%"]))
+    assert found(q="新闻") == (["news"], None)
+    assert found(q="DAIL") == (["news"], None)
+    assert found(q="%") == (["news"], None)
+    assert found(q="[") == found(q='"') == ([], None), "how tags are stored is not searched"
     assert found(state="scheduled") == (["news"], None)
     assert found(site="other") == ([], None)
     with pytest.raises(InvalidInputError, match="is none of"):

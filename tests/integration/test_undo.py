@@ -47,7 +47,11 @@ def schedules(database: Database) -> dict[str, str | None]:
 
 
 def set_schedule(database: Database, schedule: str | None, *codes: str) -> int:
-    database.run(lambda s: config.set_schedule(s, codes, schedule, by="bob", now=clock.now(s)))
+    database.run(
+        lambda s: config.change_targets(
+            s, codes, lambda _: {"schedule": schedule}, by="bob", now=clock.now(s)
+        )
+    )
     return last_entry(database)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webqueue.config.bulk import set_schedule
+from webqueue.config.bulk import BulkChange, change_targets, with_tag, without_tag
 from webqueue.config.editing import (
     delete_site,
     delete_target,
@@ -22,6 +22,7 @@ from webqueue.config.undoing import Undoing, can_undo, prepare_undo, undo
 
 __all__ = [
     "MASK",
+    "BulkChange",
     "Change",
     "Defaults",
     "File",
@@ -34,6 +35,7 @@ __all__ = [
     "Undoing",
     "What",
     "can_undo",
+    "change_targets",
     "delete_site",
     "delete_target",
     "export_file",
@@ -46,8 +48,9 @@ __all__ = [
     "put_site",
     "put_target",
     "resume_target",
-    "set_schedule",
     "site_data",
     "target_data",
     "undo",
+    "with_tag",
+    "without_tag",
 ]

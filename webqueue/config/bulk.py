@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -14,31 +15,34 @@ from webqueue.errors import InvalidInputError, NotFoundError, Problem
 from webqueue.models import Target
 from webqueue.sentences import say
 
+BulkChange = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
-def set_schedule(
-    session: Session, codes: Collection[str], schedule: str | None, *, by: str, now: datetime
+
+def change_targets(
+    session: Session, codes: Collection[str], change: BulkChange, *, by: str, now: datetime
 ) -> int:
-    """Give many targets the same schedule; it counts from now.
+    """Change many targets, all or none.
 
     Args:
         session: a writing transaction.
         codes: of the targets.
-        schedule: five cron fields, or None for targets that are only run by hand.
+        change: gets the fields of a target as the file has them, and gives those that change.
 
     Returns:
-        How many had another schedule before.
+        How many are not as before.
 
     Raises:
         NotFoundError: there is no such target.
-        InvalidInputError: the schedule is none, or none in the zone of one of the targets (`schedule`).
+        InvalidInputError: one of the targets cannot be so; the problem names it.
     """
     changed = 0
     for code in sorted(codes):  # everybody who locks several targets takes them by code
         row = session.get(Target, code)
         if row is None:
             raise NotFoundError("target", code)
+        data = target_data(row)
         try:
-            change = put_target(session, code, {**target_data(row), "schedule": schedule}, by=by, now=now)
+            done = put_target(session, code, {**data, **change(data)}, by=by, now=now)
         except InvalidInputError as error:
             raise InvalidInputError(
                 [
@@ -46,5 +50,15 @@ def set_schedule(
                     for problem in error.problems
                 ]
             ) from None
-        changed += change.what is not What.UNCHANGED
+        changed += done.what is not What.UNCHANGED
     return changed
+
+
+def with_tag(tag: str) -> BulkChange:
+    """The change that adds a tag."""
+    return lambda data: {"tags": [*data["tags"], *([] if tag in data["tags"] else [tag])]}
+
+
+def without_tag(tag: str) -> BulkChange:
+    """The change that removes a tag."""
+    return lambda data: {"tags": [one for one in data["tags"] if one != tag]}

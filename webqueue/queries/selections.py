@@ -70,7 +70,7 @@ def newest_number(session: Session) -> int:
 
 def matching_targets(session: Session, filters: TargetFilter, *, limit: int = MAX_CHOSEN) -> tuple[str, ...]:
     """The codes of the targets that match a filter, sorted."""
-    statement = filtered_targets(select(Target.code), filters).order_by(Target.code).limit(limit)
+    statement = filtered_targets(session, select(Target.code), filters).order_by(Target.code).limit(limit)
     return tuple(session.scalars(statement))
 
 
@@ -84,7 +84,7 @@ def known_targets(session: Session, codes: Collection[str], *, limit: int = MAX_
 
 def count_targets(session: Session, filters: TargetFilter) -> int:
     """How many targets match."""
-    return session.scalar(filtered_targets(select(func.count()).select_from(Target), filters)) or 0
+    return session.scalar(filtered_targets(session, select(func.count()).select_from(Target), filters)) or 0
 
 
 def _rows(session: Session, statement: Select[str, int, str]) -> tuple[ChosenJob, ...]:

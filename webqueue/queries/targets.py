@@ -88,7 +88,7 @@ class IntervalChangeRow:
 
 @dataclass(frozen=True)
 class TargetFilter:
-    """Which targets a listing shows; `q` is found in code, note and owner."""
+    """Which targets a listing shows; `q` is found in code, note, owner and tags."""
 
     site: str | None = None
     state: str | None = None
@@ -110,7 +110,7 @@ def list_targets(
     """Targets by code, each with its open and last job and its last runs; the cursor is the last code seen."""
     filters = filters or TargetFilter()
     limit = checked_limit(limit)
-    statement = filtered_targets(select(Target), filters).order_by(Target.code).limit(limit + 1)
+    statement = filtered_targets(session, select(Target), filters).order_by(Target.code).limit(limit + 1)
     if cursor:
         statement = statement.where(Target.code > cursor)
     targets = session.scalars(statement).all()
@@ -154,7 +154,7 @@ def last_runs(session: Session, target: str, *, length: int = 50) -> tuple[Run, 
     return last_runs_of_targets(session, [target], length)[target]
 
 
-def filtered_targets(statement: S, filters: TargetFilter) -> S:
+def filtered_targets(session: Session, statement: S, filters: TargetFilter) -> S:
     """`statement`, which selects from targets, with the conditions of a filter."""
     if filters.site is not None:
         statement = statement.where(Target.site_code == filters.site)
@@ -163,9 +163,19 @@ def filtered_targets(statement: S, filters: TargetFilter) -> S:
     if filters.q:
         columns = (Target.code, Target.note, Target.owner)
         statement = statement.where(
-            or_(*(column.icontains(filters.q, autoescape=True) for column in columns))
+            or_(
+                _has_tag_with(session, filters.q),
+                *(column.icontains(filters.q, autoescape=True) for column in columns),
+            )
         )
     return statement
+
+
+def _has_tag_with(session: Session, text: str) -> Any:
+    dialect = session.get_bind().dialect.name
+    each = func.jsonb_array_elements_text if dialect == "postgresql" else func.json_each
+    tags = each(Target.tags).table_valued("value")
+    return select(1).select_from(tags).where(tags.c.value.icontains(text, autoescape=True)).exists()
 
 
 def _in_state(state: str) -> Any:

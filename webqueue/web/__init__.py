@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from flask import Blueprint, Flask
 
@@ -35,7 +35,7 @@ from webqueue.web import (
 )
 
 
-def register(app: Flask, *, guarded_elsewhere: Iterable[Blueprint] = ()) -> None:
+def register(app: Flask, *, guarded_elsewhere: Collection[Blueprint] = ()) -> None:
     """Add every page, the login, and the headers that keep them safe.
 
     Args:

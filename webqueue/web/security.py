@@ -7,7 +7,7 @@ below makes sure that a mistake there runs nothing: no inline script or style, n
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from flask import Blueprint, Flask, Response, g, request
 from flask_wtf.csrf import CSRFProtect
@@ -28,10 +28,13 @@ HEADERS = {
 }
 STATIC_SECONDS = 365 * 24 * 3600
 
+# Forms are short. A longer one is refused before it is read: half a million fields cost seconds, and anybody may send them.
+MAX_FORM_BYTES = 500_000
+
 csrf = CSRFProtect()
 
 
-def init_app(app: Flask, *, without_forms: Iterable[Blueprint] = ()) -> None:
+def init_app(app: Flask, *, without_forms: Collection[Blueprint] = ()) -> None:
     """Protect every form of `app`, and add the headers to every answer.
 
     Args:
@@ -40,6 +43,13 @@ def init_app(app: Flask, *, without_forms: Iterable[Blueprint] = ()) -> None:
     """
     app.config.setdefault("WTF_CSRF_TIME_LIMIT", None)  # a page left open over night must still work
     app.config.setdefault("WTF_CSRF_SSL_STRICT", False)  # the referrer is checked by the token already
+    programs = {blueprint.name for blueprint in without_forms}
+
+    @app.before_request
+    def limit_forms() -> None:
+        if request.blueprint not in programs:
+            request.max_content_length = MAX_FORM_BYTES
+
     csrf.init_app(app)
     for blueprint in without_forms:
         csrf.exempt(blueprint)

@@ -1,7 +1,8 @@
-"""Many targets at once: run, paused, resumed, given a schedule; those that are ticked, or all that match."""
+"""Many targets at once: run, paused, resumed, changed; those that are ticked, or all that match."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -14,14 +15,25 @@ from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.models import JobSource
 from webqueue.queries import TargetFilter
+from webqueue.sentences import say
 from webqueue.web import answers, confirm
 from webqueue.web.auth import needs, user_name
 from webqueue.web.job_bulk import examples
 from webqueue.web.languages import gettext, ngettext, told, told_error
+from webqueue.web.undo import with_undo
 
 pages = Blueprint("target_bulk", __name__)
 
 FILTERS: Final = ("q", "site", "state")
+CHANGES: Final = {
+    "owner": say("Set owner"),
+    "add_tag": say("Add tag"),
+    "remove_tag": say("Remove tag"),
+    "note": say("Set note"),
+    "interval_sec": say("Set interval (seconds)"),
+}
+MAY_BE_EMPTY: Final = ("owner", "note")
+SHOWN: Final = 200  # characters of a new value in the question
 
 
 @pages.post("/bulk/targets/run")
@@ -97,22 +109,54 @@ def schedule() -> AnyResponse:
         )
         yes = ngettext("Set schedule: %(count)s target", "Set schedule: %(count)s targets", count)
         return confirm.ask(f"{question} {examples(codes)}", yes, fallback)
+    return _changed(codes, lambda _data: {"schedule": wanted}, fallback)
+
+
+@pages.post("/bulk/targets/change")
+@needs(Action.CONFIGURE)
+def change() -> AnyResponse:
+    """Give many targets the same owner, note or interval, or add or remove a tag; all or none."""
+    codes, fallback = _chosen(), url_for("targets.index")
+    what, value = request.form.get("change", ""), request.form.get("value", "").strip()
+    if what not in CHANGES:
+        raise InvalidInputError.of("change", gettext("Choose what to change."))
+    if not codes:
+        return _nothing_chosen(fallback)
+    if not value and what not in MAY_BE_EMPTY:
+        return answers.refused(gettext("Nothing was changed: the new value is empty."), fallback)
+    if not confirm.given():
+        named = f"{told(CHANGES[what])}: {value[:SHOWN] or '–'}"
+        yes = ngettext("Change %(count)s target", "Change %(count)s targets", len(codes))
+        return confirm.ask(f"{gettext('%(action)s?', action=named)} {examples(codes)}", yes, fallback)
+    return _changed(codes, _change_of(what, value), fallback)
+
+
+def _change_of(what: str, value: str) -> config.BulkChange:
+    if what == "add_tag":
+        return config.with_tag(value)
+    if what == "remove_tag":
+        return config.without_tag(value)
+    # What is no number is refused by the rules of the field, in their words.
+    decimal = what == "interval_sec" and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value)
+    data = {what: float(value) if decimal else value}
+    return lambda _data: data
+
+
+def _changed(codes: tuple[str, ...], change: config.BulkChange, fallback: str) -> AnyResponse:
     by = user_name()
     try:
-        changed = database().run(lambda s: config.set_schedule(s, codes, wanted, by=by, now=clock.now(s)))
+        changed = database().run(lambda s: config.change_targets(s, codes, change, by=by, now=clock.now(s)))
     except InvalidInputError as error:
         problem = told(error.problems[0].message)
         return answers.refused(gettext("Nothing was changed. %(problem)s", problem=problem), fallback)
     read_anew()
-    return answers.done(
-        ngettext(
-            "%(count)s target changed, %(others)s as before.",
-            "%(count)s targets changed, %(others)s as before.",
-            changed,
-            others=len(codes) - changed,
-        ),
-        fallback,
+    message = ngettext(
+        "%(count)s target changed, %(others)s as before.",
+        "%(count)s targets changed, %(others)s as before.",
+        changed,
+        others=len(codes) - changed,
     )
+    return answers.done(with_undo(message, "target") if changed else message, fallback)
 
 
 def _each(button: Callable[[int], str], act: Callable[[str], str]) -> AnyResponse:

@@ -20,7 +20,7 @@ from webqueue.web.answers import acted
 from webqueue.web.auth import may, needs, user_name
 from webqueue.web.jobs import queued_words, submit_trial
 from webqueue.web.languages import gettext
-from webqueue.web.target_bulk import FILTERS
+from webqueue.web.target_bulk import CHANGES, FILTERS
 from webqueue.web.undo import with_undo
 
 pages = Blueprint("targets", __name__)
@@ -55,6 +55,7 @@ def index() -> Response:
         page=page,
         chosen=chosen,
         target_states=TARGET_STATES,
+        changes=CHANGES,
         url=lambda **more: _list_url(**{**kept, **more}),
     )
 

@@ -106,6 +106,8 @@ def jobs_ago(hours: int) -> timedelta:
 
 
 def test_nothing_chosen_is_said(browser: Browser, five: None) -> None:
+    assert browser.post("/bulk/targets/change", change="params", value="x", all="1").status_code == 400
+    assert browser.post("/bulk/targets/change", change="owner", value="x").status_code == 409
     assert browser.post("/bulk/jobs/cancel").status_code == 409
     assert browser.post("/bulk/targets/run").status_code == 409
     assert browser.post("/bulk/jobs/cancel", all="1", status="open").status_code == 400
@@ -149,9 +151,74 @@ def test_a_schedule_is_given_to_all_or_to_none(browser: Browser, five: None, dat
         assert session.get_one(Target, "news_2").schedule is None
 
 
+def fields_of(database: Database, name: str) -> list[object]:
+    with database.reading() as session:
+        return [getattr(target, name) for target in session.scalars(select(Target).order_by(Target.code))]
+
+
+def test_owner_note_interval_and_tags_are_changed_together(
+    browser: Browser, five: None, database: Database
+) -> None:
+    def change(what: str, value: str, **chosen: str | list[str]) -> TestResponse:
+        asked = browser.post("/bulk/targets/change", change=what, value=value, **(chosen or {"all": "1"}))
+        return confirmed(browser, asked) if asked.status_code == 200 else asked
+
+    asked = browser.post("/bulk/targets/change", change="owner", value="press office", all="1", q="even")
+    assert "Set owner: press office?" in asked.text
+    assert "Change 2 targets" in asked.text
+    confirmed(browser, asked)
+    assert fields_of(database, "owner") == ["", "press office", "", "press office", ""]
+    assert re.search(r'2 targets changed, 0 as before\. <a href="[^"]+/undo">', browser.get("/targets").text)
+    change("add_tag", "新闻", target=["news_0", "news_1"])
+    change("add_tag", "daily")
+    change("add_tag", "daily")
+    assert "0 targets changed, 5 as before." in browser.get("/targets").text
+    assert fields_of(database, "tags") == [
+        ["新闻", "daily"],
+        ["新闻", "daily"],
+        ["daily"],
+        ["daily"],
+        ["daily"],
+    ]
+    assert "All 2 that match" in browser.get("/targets?select=1&q=新闻").text, "tags are searched"
+    change("remove_tag", "daily", q="新闻", all="1")
+    assert fields_of(database, "tags") == [["新闻"], ["新闻"], ["daily"], ["daily"], ["daily"]]
+    change("interval_sec", "2.5", target="news_3")
+    assert fields_of(database, "interval_sec") == [10, 10, 10, 2.5, 10]
+    change("note", "")
+    assert fields_of(database, "note") == [""] * 5
+    with database.reading() as session:
+        entry = session.scalars(select(AuditEntry).where(AuditEntry.action == "changed")).first()
+    assert entry is not None
+    assert (entry.before, entry.after) == ({"owner": ""}, {"owner": "press office"})
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "said"),
+    [
+        ("interval_sec", "soon", "Nothing was changed."),
+        ("interval_sec", "-1", "Nothing was changed."),
+        ("add_tag", "", "the new value is empty"),
+        ("add_tag", "x" * 500, "Nothing was changed."),
+        ("owner", "two\nlines", "Nothing was changed."),
+    ],
+)
+def test_what_one_target_cannot_be_is_given_to_none(
+    browser: Browser, five: None, database: Database, what: str, value: str, said: str
+) -> None:
+    before = [fields_of(database, name) for name in ("interval_sec", "tags", "owner")]
+    answer = browser.post("/bulk/targets/change", change=what, value=value, all="1")
+    if answer.status_code == 200:
+        answer = confirmed(browser, answer)
+    assert answer.status_code == 409
+    assert said in answer.text
+    assert [fields_of(database, name) for name in ("interval_sec", "tags", "owner")] == before
+
+
 def test_operators_set_no_schedules(app: Flask, database: Database, five: None) -> None:
     operator = Browser(app, database, "operator")
     assert operator.post("/bulk/targets/schedule", all="1", schedule="0 4 * * *").status_code == 403
+    assert operator.post("/bulk/targets/change", all="1", change="owner", value="x").status_code == 403
     assert operator.post("/bulk/targets/run", all="1").status_code == 200
     assert "bulk-schedule" not in operator.get("/targets?select=1").text
 

@@ -254,6 +254,15 @@ def test_every_answer_has_the_headers(browser: Browser, app: Flask, example: Non
     assert "immutable" in browser.get("/static/ui.css").headers["Cache-Control"]
 
 
+def test_a_form_that_is_too_long_is_refused_before_it_is_read(app: Flask, browser: Browser) -> None:
+    long = "&".join(f"a{number}=1" for number in range(100_000))
+    for client in (app.test_client(), browser.client):
+        answer = client.post("/login", data=long, content_type="application/x-www-form-urlencoded")
+        assert answer.status_code == 413
+        assert "That is too large" in answer.text
+    assert browser.post("/settings/zone", zone="x" * 400_000).status_code == 422
+
+
 def test_no_template_has_an_inline_script_or_style() -> None:
     for template in (PACKAGE / "templates").glob("*.html"):
         text = template.read_text(encoding="utf-8")

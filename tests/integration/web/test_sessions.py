@@ -71,6 +71,7 @@ def test_nobody_ends_the_session_of_somebody_else(app: Flask, browser: Browser, 
         viewer.post(f"/settings/sessions/{number}/end")
     assert browser.get("/jobs").status_code == 200
     assert viewer.get("/jobs").status_code == 303, "its own may be ended, as any"
+    assert browser.post(f"/settings/sessions/{10**30}/end").status_code == 404
 
 
 def test_an_administrator_signs_a_user_out_everywhere(

@@ -29,9 +29,21 @@ class AuditRow:
 
     @property
     def fields(self) -> list[tuple[str, Any, Any]]:
-        """Each field that is told, with its value before and after; None where there was, or is, none."""
+        """Each field that is told, with its value before and after; None where there was, or is, none.
+
+        Of a field that holds others (`params`, `http`) of a changed object only those that changed, as `params.list_url`.
+        """
         before, after = self.before or {}, self.after or {}
-        return [(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])]
+        told: list[tuple[str, Any, Any]] = []
+        for name in dict.fromkeys([*before, *after]):
+            old, new = before.get(name), after.get(name)
+            if isinstance(old, Mapping) and isinstance(new, Mapping):
+                inner = dict.fromkeys([*old, *new])
+                parts = [(f"{name}.{one}", old.get(one), new.get(one)) for one in inner]
+                told += [part for part in parts if part[1] != part[2]] or [(name, old, new)]
+            else:
+                told.append((name, old, new))
+        return told
 
 
 def list_audit(

@@ -109,7 +109,9 @@
   const fade = () => {
     for (const toast of document.querySelectorAll("#status .toast.good:not([data-seen])")) {
       toast.dataset.seen = "1";
-      setTimeout(() => toast.remove(), 12000);
+      // Not while somebody reads it, or is about to follow its link.
+      const leave = () => toast.matches(":hover, :focus-within") ? setTimeout(leave, 3000) : toast.remove();
+      setTimeout(leave, 12000);
     }
   };
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from tests.helpers.admin import add_site, add_target
 from webqueue import clock, config
-from webqueue.config import MASK
+from webqueue.config import MASK, undoing
 from webqueue.database import Database
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.models import AuditEntry, Site, Target
@@ -177,3 +177,13 @@ def test_what_cannot_be_taken_back_says_so(example: Database) -> None:
         undo(example, last_entry(example))  # it was created
     with pytest.raises(NotFoundError):
         undo(example, 10_000_000)
+
+
+def test_more_than_a_short_transaction_takes_is_refused(
+    example: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = set_schedule(example, "15 4 * * *", "news", "archive", "rare")
+    monkeypatch.setattr(undoing, "MAX_UNDONE", 2)
+    with pytest.raises(ConflictError, match="It changed 3 objects; at most 2 are taken back at once"):
+        undo(example, entry)
+    assert set(schedules(example).values()) == {"15 4 * * *"}

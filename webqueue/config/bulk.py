@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from webqueue.config.editing import put_target
@@ -36,8 +37,9 @@ def change_targets(
         InvalidInputError: one of the targets cannot be so; the problem names it.
     """
     changed = 0
+    rows = {row.code: row for row in session.scalars(select(Target).where(Target.code.in_(codes)))}
     for code in sorted(codes):  # everybody who locks several targets takes them by code
-        row = session.get(Target, code)
+        row = rows.get(code)
         if row is None:
             raise NotFoundError("target", code)
         data = target_data(row)

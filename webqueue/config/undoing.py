@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -24,6 +24,8 @@ CHANGED: Final = str(What.CHANGED)
 DELETED: Final = "deleted"
 # Sites first: a target that is brought back needs its site.
 _KINDS: Final = ("site", "target")
+# A transaction stays short: each object is checked and written as an edit is, in some three milliseconds.
+MAX_UNDONE: Final = 1_000
 # Entries of one transaction stand close together; so far around one of them the others are looked for.
 _NEAR: Final = 20_000
 
@@ -56,16 +58,26 @@ def prepare_undo(session: Session, entry_id: int) -> Undoing:
 
     Raises:
         NotFoundError: there is no such entry.
-        ConflictError: what it tells cannot be taken back.
+        ConflictError: what it tells cannot be taken back, or is more than `MAX_UNDONE` objects.
     """
     entry = session.get(AuditEntry, entry_id)
     if entry is None:
         raise NotFoundError("change", str(entry_id))
     if not can_undo(entry.action, entry.object_kind):
         raise ConflictError(say("Only changes and deletions of sites and targets can be taken back here."))
+    act = _act(session, entry)
+    if len(act) > MAX_UNDONE:
+        raise ConflictError(
+            say(
+                "It changed %(count)s objects; at most %(most)s are taken back at once. Import the former file instead.",
+                count=len(act),
+                most=MAX_UNDONE,
+            )
+        )
+    present = _Present.of(session, act)
     possible, overtaken = [], []
-    for one in _act(session, entry):
-        if _stands(session, one):
+    for one in act:
+        if present.is_as_left_by(one):
             possible.append(one)
         else:
             overtaken.append(one.object_name)
@@ -90,8 +102,9 @@ def undo(session: Session, entry_id: int, *, by: str, now: datetime) -> Undoing:
     undoing = prepare_undo(session, entry_id)
     if not undoing.entries:
         raise ConflictError(say("Nothing is left to be taken back: it was changed again since."))
+    present = _Present.of(session, undoing.entries)
     for entry in undoing.entries:
-        data = {**_present(session, entry), **(entry.before or {})}
+        data = {**present.data_of(entry), **(entry.before or {})}
         put = put_site if entry.object_kind == "site" else put_target
         try:
             put(session, entry.object_name, data, by=by, now=now)
@@ -122,19 +135,32 @@ def _act(session: Session, entry: AuditEntry) -> Sequence[AuditEntry]:
     return sorted(found, key=lambda one: (_KINDS.index(one.object_kind), one.object_name))
 
 
-def _stands(session: Session, entry: AuditEntry) -> bool:
-    """Whether the object is still as the change left it."""
-    present = _present(session, entry)
-    if entry.action == DELETED:
-        return not present
-    shown = masked(present)
-    return bool(present) and all(same(shown.get(name), value) for name, value in (entry.after or {}).items())
+@dataclass(frozen=True)
+class _Present:
+    """The objects of an act as they are now, read in two statements."""
 
+    sites: Mapping[str, Site]
+    targets: Mapping[str, Target]
 
-def _present(session: Session, entry: AuditEntry) -> dict[str, Any]:
-    """The object as it is now; empty when there is none."""
-    if entry.object_kind == "site":
-        site = session.get(Site, entry.object_name)
-        return {} if site is None else site_data(site)
-    target = session.get(Target, entry.object_name)
-    return {} if target is None else target_data(target)
+    @classmethod
+    def of(cls, session: Session, act: Sequence[AuditEntry]) -> _Present:
+        names = {kind: [one.object_name for one in act if one.object_kind == kind] for kind in _KINDS}
+        sites = session.scalars(select(Site).where(Site.code.in_(names["site"])))
+        targets = session.scalars(select(Target).where(Target.code.in_(names["target"])))
+        return cls({row.code: row for row in sites}, {row.code: row for row in targets})
+
+    def data_of(self, entry: AuditEntry) -> dict[str, Any]:
+        """The object's fields; empty when there is none."""
+        if entry.object_kind == "site":
+            site = self.sites.get(entry.object_name)
+            return {} if site is None else site_data(site)
+        target = self.targets.get(entry.object_name)
+        return {} if target is None else target_data(target)
+
+    def is_as_left_by(self, entry: AuditEntry) -> bool:
+        """Whether nobody has changed it since."""
+        data = self.data_of(entry)
+        if entry.action == DELETED:
+            return not data
+        shown = masked(data)
+        return bool(data) and all(same(shown.get(name), value) for name, value in (entry.after or {}).items())

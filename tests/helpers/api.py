@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import update
 from werkzeug.test import TestResponse
 
 from webqueue import access
@@ -14,6 +15,7 @@ from webqueue.api.blueprint import blueprint
 from webqueue.api.callers import LoggedIn
 from webqueue.api.status import health_blueprint
 from webqueue.database import Database
+from webqueue.models import Job, JobStatus
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SITE: dict[str, Any] = {"name": "Example", "base_url": "http://www.example.org/", "timezone": "Asia/Shanghai"}
@@ -74,3 +76,21 @@ def problem(answer: TestResponse, status: int) -> dict[str, Any]:
     for error in body["errors"]:
         assert error.keys() == {"field", "line", "message"}
     return body
+
+
+def run(client: ApiClient, target: str = "news", **body: Any) -> dict[str, Any]:
+    answer = client.call("POST", f"targets/{target}/run", body)
+    assert answer.status_code == 202, answer.text
+    job: dict[str, Any] = answer.json["job"]  # type: ignore[index]
+    return job
+
+
+def end(database: Database, job_id: str, status: str = JobStatus.FAILED) -> None:
+    """Give a queued job a final status, as if it had run, without a worker."""
+    database.run(
+        lambda s: s.execute(
+            update(Job)
+            .where(Job.id == job_id)
+            .values(status=status, finished_at=NOW, retry_at=None, last_completed_page=3)
+        )
+    )

@@ -1,0 +1,168 @@
+"""Rate keys: their states, and their lists."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from sqlalchemy.orm import Session
+
+from tests.helpers.admin import (
+    add_site,
+    fill,
+    finished_job,
+    running_job,
+)
+from tests.helpers.asking import KEY, change_key, note_stuck, read, submit
+from tests.helpers.world import START
+from webqueue import clock, jobs, queries
+from webqueue.database import Database
+from webqueue.errors import InvalidInputError, NotFoundError
+from webqueue.models import Site, Target
+
+
+def key_of(database: Database, key: str = KEY) -> queries.RateKeyRow:
+    with database.reading() as session:
+        return queries.get_rate_key(session, key)
+
+
+def test_a_key_tells_its_state(example: Database) -> None:
+    unused = key_of(example)
+    assert (unused.state, unused.sites, unused.queued) == ("idle", ("example",), 0)
+    assert unused.next_start_at is not None, "the next tick"
+    job = example.run(lambda s: running_job(s, "news"))
+    submit(example, "archive")
+    running = key_of(example)
+    assert (running.state, running.queued, running.next_start_at) == ("running", 1, None)
+    assert running.running_job is not None
+    assert running.running_job.id == job.id
+    change_key(example, extensions=1)
+    assert key_of(example).state == "stuck"
+
+
+def test_a_handler_that_its_worker_calls_stuck_is_shown_with_its_key(example: Database) -> None:
+    job = example.run(lambda s: running_job(s, "news"))
+    assert job.started_at is not None
+    note_stuck(example, job, at=job.started_at - timedelta(seconds=1))
+    assert key_of(example).state == "running", "that was an earlier run of the job"
+    note_stuck(example, job, at=job.started_at + timedelta(minutes=5))
+    assert key_of(example).state == "stuck"
+
+
+def test_a_key_that_is_shut_tells_why_and_until_when(example: Database) -> None:
+    submit(example)
+    now: datetime = read(example, clock.now)
+    until = now + timedelta(minutes=5)
+    change_key(example, cooldown_until=until, cooldown_cause="HTTP 503", retry_at=until, consecutive_blocks=2)
+    row = key_of(example)
+    assert (row.state, row.next_start_at, row.consecutive_blocks) == ("cooling_down", until, 2)
+    assert row.not_before == queries.NotBefore(until, "cooldown", "HTTP 503")
+    example.run(lambda s: jobs.pause_key(s, KEY, by="ann", note="wait"))
+    row = key_of(example)
+    assert (row.state, row.paused_by, row.paused_note, row.next_start_at) == ("paused", "ann", "wait", None)
+    assert read(example, lambda s: queries.key_events(s, KEY)), "a pause is noted"
+
+
+def test_a_key_that_nobody_has_is_told(example: Database) -> None:
+    with pytest.raises(NotFoundError, match="no rate key 'elsewhere'"):
+        key_of(example, "elsewhere")
+
+
+def test_a_job_belongs_to_the_key_that_is_stored_with_it(example: Database) -> None:
+    job = example.run(lambda s: running_job(s, "news"))
+    example.run(lambda s: add_site(s, "example", f"http://{KEY}/", rate_key="shared"))
+    running = key_of(example)
+    assert running.running_job is not None
+    assert running.running_job.id == job.id
+    assert running.sites == ()
+    assert key_of(example, "shared").sites == ("example",)
+
+
+def test_keys_are_listed_by_state(database: Database) -> None:
+    fill(database)
+    rows = read(database, queries.list_rate_keys).items
+    assert rows[0].state == "running"
+    assert {row.key: row.state for row in rows} == {
+        "www.example.org": "running",
+        "shop.example.com": "cooling_down",
+        "archive.example.net": "paused",
+        "hostile.example": "idle",
+        "www.gz.example.cn": "idle",
+    }
+    cooling = read(database, lambda s: queries.list_rate_keys(s, state="cooling_down"))
+    assert [row.key for row in cooling.items] == ["shop.example.com"]
+    for state in ("running", "stuck", "cooling_down", "paused", "idle"):
+        with database.reading() as session:
+            listed = queries.list_rate_keys(session, state=state)
+        assert [row.key for row in listed.items] == [row.key for row in rows if row.state == state]
+    with pytest.raises(InvalidInputError, match="is none of"):
+        read(database, lambda s: queries.list_rate_keys(s, state="hot"))
+
+
+def test_every_key_is_on_some_page_whatever_its_state(database: Database) -> None:
+    """More keys than a page holds; half never ran, so that only their sites tell of them; _ sorts its own way."""
+    every = sorted(f"{'_' if number % 3 else ''}k-{number:03}" for number in range(230))
+
+    def add(session: Session) -> None:
+        times = {"created_at": START, "changed_at": START}
+        session.add_all(
+            Site(
+                code=f"s{name[-3:]}",
+                name=name,
+                base_url=f"http://{name[-3:]}.example.org/",
+                host=f"{name[-3:]}.example.org",
+                adapter="list",
+                rate_key=name,
+                **times,
+            )
+            for name in every
+        )
+        session.flush()
+        ran = [f"{number:03}" for number in range(1, 230, 2)]
+        session.add_all(
+            Target(code=f"t{number}", site_code=f"s{number}", handler="crawl", **times) for number in ran
+        )
+        session.flush()
+        for number in ran:
+            jobs.submit(session, f"t{number}", by="ann")
+        for name in ("_k-005", "_k-227", "_k-229"):
+            jobs.pause_key(session, name, by="ann")
+
+    database.run(add)
+
+    def names(limit: int, state: str | None = None) -> list[str]:
+        found: list[str] = []
+        cursor = None
+        with database.reading() as session:
+            while True:
+                page = queries.list_rate_keys(session, state=state, cursor=cursor, limit=limit)
+                assert len(page.items) <= limit
+                found += [row.key for row in page.items]
+                cursor = page.next_cursor
+                if cursor is None:
+                    return found
+
+    for limit in (60, 200):
+        assert sorted(names(limit)) == every
+        assert len(names(limit, "idle")) == 227
+        assert sorted(names(limit, "paused")) == ["_k-005", "_k-227", "_k-229"]
+    with pytest.raises(InvalidInputError, match="is no cursor"):
+        read(database, lambda s: queries.list_rate_keys(s, cursor="\x00"))
+
+
+def test_the_strip_has_the_last_twelve_runs_however_many_wait(example: Database) -> None:
+    def history(session: Session) -> None:
+        for number in range(15):
+            finished_job(session, "news", ago=timedelta(minutes=15 - number), seconds=number)
+        for page in range(1, 20):
+            jobs.submit(session, "news", by="ann", from_page=page)
+
+    example.run(history)
+    assert [run.seconds for run in key_of(example).runs] == list(range(3, 15))
+    target = read(example, lambda s: queries.get_target(s, "news"))
+    assert [run.seconds for run in target.runs] == list(range(3, 15))
+
+
+def test_the_key_of_any_url_is_told(example: Database) -> None:
+    assert read(example, lambda s: queries.resolve_url(s, f"http://{KEY.upper()}:8080/x")) == KEY
+    assert read(example, queries.sites_by_key) == {KEY: ("example",)}

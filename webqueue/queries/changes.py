@@ -16,7 +16,7 @@ from webqueue.queries.waiting import alive_after
 
 
 def state_version(session: Session) -> str:
-    """The version of everything that jobs, keys and targets do: two statements, however many jobs there are.
+    """The version of everything that jobs, keys and targets do: one statement, however many jobs there are.
 
     The tables of jobs are read through their indexes; rate keys and targets, of which there are few, are read whole.
 
@@ -24,14 +24,19 @@ def state_version(session: Session) -> str:
     are added with their progress, and what changes by the mere passing of time (a cooldown, a silent worker).
     """
     now = clock.now(session)
-    running = select(
-        func.count(),
-        func.max(Job.modified_at),
-        func.sum(func.coalesce(Job.progress_current, 0) + Job.current_page),
-        func.sum(case((Job.stop_requested_at < now - STUCK_AFTER, 1), else_=0)),
-    ).where(Job.status == RUNNING)
-    numbers = session.execute(
+    running = (
         select(
+            func.count(),
+            func.max(Job.modified_at),
+            func.sum(func.coalesce(Job.progress_current, 0) + Job.current_page),
+            func.sum(case((Job.stop_requested_at < now - STUCK_AFTER, 1), else_=0)),
+        )
+        .where(Job.status == RUNNING)
+        .subquery()
+    )
+    seen = session.execute(
+        select(
+            running,
             select(func.max(Job.seq)).scalar_subquery(),
             select(func.max(Job.finished_at)).scalar_subquery(),
             select(func.max(RateKey.modified_at)).scalar_subquery(),
@@ -48,7 +53,7 @@ def state_version(session: Session) -> str:
             .scalar_subquery(),
         )
     ).one()
-    return _digest(tuple(numbers), tuple(session.execute(running).one()))
+    return _digest(tuple(seen))
 
 
 def health_version(session: Session) -> str:

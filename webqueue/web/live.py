@@ -1,6 +1,6 @@
 """Live pages: every page is its own small poll endpoint.
 
-`GET <page>?live=VERSION` answers 204 when nothing changed, which costs two indexed reads. Else it answers the new
+`GET <page>?live=VERSION` answers 204 when nothing changed, which costs one read through indexes. Else it answers the new
 version with the blocks of the page's template that show states. Those blocks hold no input, no details and no menu,
 so that a swap never takes away what a person is typing or has opened.
 """

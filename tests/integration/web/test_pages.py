@@ -19,6 +19,7 @@ from tests.helpers.admin import (
     log_lines,
     running_job,
 )
+from tests.helpers.asking import counted_statements
 from tests.helpers.browsing import Browser
 from tests.helpers.world import Clock, World
 from webqueue import clock, config, jobs
@@ -44,6 +45,17 @@ LIVE_PAGES = (
     "/schedule",
     "/settings",
 )
+
+
+def test_an_unchanged_poll_asks_who_reads_and_for_one_version(
+    browser: Browser, example: None, database: Database
+) -> None:
+    poll = poll_of(browser, "/")
+    with counted_statements(database) as sent:
+        assert browser.get(poll).status_code == 204
+    assert len(sent) == 2, sent
+    assert "sessions" in sent[0]
+    assert "max(rate_keys.modified_at)" in sent[1]
 
 
 @pytest.mark.parametrize("path", LIVE_PAGES)

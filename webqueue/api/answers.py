@@ -57,6 +57,7 @@ class NotBefore(BaseModel):
 
 _KEY_FIELDS = (
     "key", "state", "sites", "queued", "next_start_at", "paused_by", "paused_at", "paused_note", "consecutive_blocks",
+    "owner", "note",
 )  # fmt: skip
 RateKey: Any = _part_of(
     "RateKey", RateKeyRow, _KEY_FIELDS, running_job=(Job | None, ...), not_before=(NotBefore | None, ...)

@@ -118,6 +118,8 @@ def rate_key(row: RateKeyRow) -> dict[str, Any]:
         "paused_at": moment(row.paused_at),
         "paused_note": row.paused_note,
         "consecutive_blocks": row.consecutive_blocks,
+        "owner": row.owner,
+        "note": row.note,
     }
 
 

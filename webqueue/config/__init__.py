@@ -13,6 +13,7 @@ from webqueue.config.editing import (
 )
 from webqueue.config.exporting import export_file
 from webqueue.config.importing import import_file, prepare_import
+from webqueue.config.keys import describe_key
 from webqueue.config.masks import MASK, masked
 from webqueue.config.plan import parse_file
 from webqueue.config.report import Change, ImportReport, What
@@ -38,6 +39,7 @@ __all__ = [
     "change_targets",
     "delete_site",
     "delete_target",
+    "describe_key",
     "export_file",
     "import_file",
     "masked",

@@ -81,6 +81,13 @@ class SiteSpec(Spec):
     http: HttpSpec = HttpSpec()
 
 
+class KeyNoteSpec(Spec):
+    """What people write about a rate key."""
+
+    owner: Line = ""
+    note: Note = ""
+
+
 class RetrySpec(Spec):
     """How often a failed job is tried again, and the first wait (seconds); it doubles each time."""
 

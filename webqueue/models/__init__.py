@@ -15,7 +15,7 @@ from webqueue.models.documents import (
 from webqueue.models.jobs import Job, JobLog, JobSource, JobStatus
 from webqueue.models.login_attempts import LoginAttempt
 from webqueue.models.processes import Process
-from webqueue.models.rate_keys import IntervalChange, KeyEvent, RateKey, RateKeyStatus
+from webqueue.models.rate_keys import IntervalChange, KeyEvent, RateKey, RateKeyNote, RateKeyStatus
 from webqueue.models.sites import RateGroupRow, Site, Target
 from webqueue.models.visits import RequestDay, RobotsFile
 
@@ -39,6 +39,7 @@ __all__ = [
     "Process",
     "RateGroupRow",
     "RateKey",
+    "RateKeyNote",
     "RateKeyStatus",
     "RequestDay",
     "RobotsFile",

@@ -61,6 +61,16 @@ class RateKey(ModelWithQueue, Base):
     created_at: Mapped[datetime]
 
 
+class RateKeyNote(Base):
+    """What people wrote about a key: apart from its row, which workers write, and also of a key that never ran."""
+
+    __tablename__ = "rate_key_notes"
+
+    key: Mapped[str] = mapped_column(String(KEY_LENGTH), primary_key=True)
+    owner: Mapped[str] = mapped_column(Text, default="")
+    note: Mapped[str] = mapped_column(Text, default="")
+
+
 class KeyEvent(Base):
     """What happened to a key: blocks, cooldowns, pauses, lifts, stuck handlers."""
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock
 from webqueue.errors import InvalidInputError, NotFoundError
-from webqueue.models import Job, KeyEvent, RateKey, RateKeyStatus, Target
+from webqueue.models import Job, KeyEvent, RateKey, RateKeyNote, RateKeyStatus, Target
 from webqueue.politeness.rate_key import is_key
 from webqueue.queries.jobs import JobRow, running_jobs
 from webqueue.queries.paging import MAX_LIMIT, Page, checked_limit
@@ -57,6 +57,8 @@ class RateKeyRow:
     next_tick_at: datetime | None = None
     last_request_at: datetime | None = None
     runs: tuple[Run, ...] = field(default_factory=tuple)
+    owner: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def list_rate_keys(
     names = sorted([*(key.key for key in keys), *unused[: limit + 1]])
     shown = set(names[:limit])
     rows = _rows(session, sorted((key for key in keys if key.key in shown), key=_urgency), world)
-    rows += [_unused(name, world.sites[name], world.ticks.get(name)) for name in unused if name in shown]
+    rows += [_unused(name, world) for name in unused if name in shown]
     return Page(tuple(rows), names[limit - 1] if len(names) > limit else None)
 
 
@@ -117,7 +119,7 @@ def busiest_rate_keys(session: Session, *, limit: int) -> tuple[RateKeyRow, ...]
     rows = _rows(session, keys, world)
     if len(rows) < limit:
         unused = _unused_names(session, world, "")[: limit - len(rows)]
-        rows += [_unused(name, world.sites[name], world.ticks.get(name)) for name in unused]
+        rows += [_unused(name, world) for name in unused]
     return tuple(rows)
 
 
@@ -133,7 +135,7 @@ def get_rate_key(session: Session, key: str) -> RateKeyRow:
         return _rows(session, [row], world)[0]
     if key not in world.sites:
         raise NotFoundError("rate key", key)
-    return _unused(key, world.sites[key], world.ticks.get(key))
+    return _unused(key, world)
 
 
 def key_events(session: Session, key: str, *, limit: int = 50) -> tuple[KeyEventRow, ...]:
@@ -148,20 +150,23 @@ def key_events(session: Session, key: str, *, limit: int = 50) -> tuple[KeyEvent
 
 @dataclass(frozen=True)
 class _World:
-    """What is read once for all keys: sites and ticks by key, running jobs, and the keys of stuck ones."""
+    """What is read once for all keys: sites, ticks and notes by key, running jobs, and the keys of stuck ones."""
 
     now: datetime
     sites: Mapping[str, tuple[str, ...]]
     ticks: Mapping[str, datetime]
     running: Mapping[str, JobRow]
     stuck: frozenset[str]
+    notes: Mapping[str, tuple[str, str]]
 
     @classmethod
     def of(cls, session: Session) -> _World:
         now = clock.now(session)
         sites = sites_by_key(session)
         running = {job.rate_key: job for job in running_jobs(session)}
-        return cls(now, sites, _next_ticks(session, sites), running, stuck_keys(session, now))
+        # There are never more than people have written.
+        notes = {row.key: (row.owner, row.note) for row in session.scalars(select(RateKeyNote))}
+        return cls(now, sites, _next_ticks(session, sites), running, stuck_keys(session, now), notes)
 
 
 def _name(session: Session) -> Any:
@@ -220,6 +225,7 @@ def _row(key: RateKey, world: _World, *, queued: int, runs: tuple[Run, ...]) -> 
     not_before = _not_before(key, world.now)
     state = _state(key, world)
     next_tick = world.ticks.get(key.key)
+    owner, note = world.notes.get(key.key, ("", ""))
     return RateKeyRow(
         key=key.key,
         state=state,
@@ -235,14 +241,18 @@ def _row(key: RateKey, world: _World, *, queued: int, runs: tuple[Run, ...]) -> 
         next_tick_at=next_tick,
         last_request_at=key.last_request_at,
         runs=runs,
+        owner=owner,
+        note=note,
     )
 
 
-def _unused(key: str, sites: tuple[str, ...], next_tick: datetime | None) -> RateKeyRow:
+def _unused(key: str, world: _World) -> RateKeyRow:
+    next_tick = world.ticks.get(key)
+    owner, note = world.notes.get(key, ("", ""))
     return RateKeyRow(
         key=key,
         state="idle",
-        sites=sites,
+        sites=world.sites[key],
         running_job=None,
         queued=0,
         next_start_at=next_tick,
@@ -250,6 +260,8 @@ def _unused(key: str, sites: tuple[str, ...], next_tick: datetime | None) -> Rat
         paused_by=None,
         consecutive_blocks=0,
         next_tick_at=next_tick,
+        owner=owner,
+        note=note,
     )
 
 

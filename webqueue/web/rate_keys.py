@@ -5,13 +5,13 @@ from __future__ import annotations
 from flask import Blueprint, Response, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from webqueue import clock, jobs, queries
+from webqueue import clock, config, jobs, queries
 from webqueue.access import Action
-from webqueue.db import database, reading
+from webqueue.db import database, read_anew, reading
 from webqueue.errors import InvalidInputError
 from webqueue.queries.blocks import blocks_of_key
 from webqueue.queries.bookings import bookings
-from webqueue.web import confirm, live
+from webqueue.web import answers, confirm, live
 from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
 from webqueue.web.languages import gettext, told
@@ -109,6 +109,21 @@ def lift_cooldown(key: str) -> AnyResponse:
         lambda: database().run(lambda s: jobs.lift_cooldown(s, key, by=by)),
         lambda _: gettext("The cooldown of %(key)s is over.", key=key),
     )
+
+
+@pages.post("/rate-keys/<path:key>/describe")
+@needs(Action.CONFIGURE)
+def describe(key: str) -> AnyResponse:
+    """Write down who looks after a key, and what others should know."""
+    by, owner = user_name(), request.form.get("owner", "").strip()
+    note = request.form.get("note", "").replace("\r\n", "\n").strip()
+    try:
+        database().run(lambda s: config.describe_key(s, key, owner=owner, note=note, by=by, now=clock.now(s)))
+    except InvalidInputError as error:
+        problem = told(error.problems[0].message)
+        return answers.refused(gettext("Nothing was changed. %(problem)s", problem=problem), _page_of(key))
+    read_anew()
+    return answers.done(gettext("Owner and note of %(key)s are saved.", key=key), _page_of(key))
 
 
 @pages.post("/pause-all")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -25,13 +24,6 @@ from webqueue.settings import Settings
 NIGHT = "22:00-06:00"
 OPENS = datetime(2026, 11, 29, 14, 0, tzinfo=UTC)
 CLOSES = datetime(2026, 11, 29, 22, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def now() -> Iterator[Clock]:
-    moment = Clock()
-    with clock.replaced(moment):
-        yield moment
 
 
 @pytest.fixture

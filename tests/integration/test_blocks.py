@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -31,13 +30,6 @@ from webqueue.politeness.challenges import (
 from webqueue.settings import Settings
 
 OTHER = "other.example.org"
-
-
-@pytest.fixture
-def now() -> Iterator[Clock]:
-    moment = Clock()
-    with clock.replaced(moment):
-        yield moment
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from tests.helpers.fetching import Scripted
 from tests.helpers.pools import pool_of
 from tests.helpers.waiting import wait_until
 from tests.helpers.world import Clock, World
-from webqueue import clock
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError
 from webqueue.handlers.protocol import Context, FetchError, Request
@@ -31,13 +30,6 @@ from webqueue.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "explanation" / "faults-of-the-sources.md"
-
-
-@pytest.fixture
-def now() -> Iterator[Clock]:
-    moment = Clock()
-    with clock.replaced(moment):
-        yield moment
 
 
 @pytest.fixture

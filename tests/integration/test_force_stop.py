@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tests.helpers.browsing import Browser
 from tests.helpers.command_line import command_line
 from tests.helpers.pools import pool_of
 from tests.helpers.waiting import wait_until
-from tests.helpers.world import START, Clock, World
+from tests.helpers.world import Clock, World
 from tests.integration.test_worker_runs import final, log_of
 from webqueue import clock, jobs, queries
 from webqueue.app import create_app
@@ -25,13 +24,6 @@ from webqueue.errors import ConflictError, NotFoundError
 from webqueue.handlers.command.handler import CommandHandler
 from webqueue.queries.stopping import Stopping, stopping
 from webqueue.settings import Settings
-
-
-@pytest.fixture
-def now() -> Iterator[Clock]:
-    moving = Clock(START)
-    with clock.replaced(moving):
-        yield moving
 
 
 @pytest.fixture

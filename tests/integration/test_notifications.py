@@ -91,13 +91,6 @@ def installation(instance: Path, _sqlite_template: Path) -> Iterator[Installatio
 
 
 @pytest.fixture
-def now() -> Iterator[Clock]:
-    moment = Clock()
-    with clock.replaced(moment):
-        yield moment
-
-
-@pytest.fixture
 def world(database: Database) -> World:
     world = World(database)
     world.add_site()

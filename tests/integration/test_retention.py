@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -20,13 +19,6 @@ from webqueue.outcomes import Done
 from webqueue.queries.kept_jobs import kept_jobs
 from webqueue.settings import Settings
 from webqueue.worker.keeping import HistoryKeeper
-
-
-@pytest.fixture
-def now() -> Iterator[Clock]:
-    moment = Clock()
-    with clock.replaced(moment):
-        yield moment
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -18,13 +17,6 @@ from webqueue.outcomes import Blocked, Done, Failed
 from webqueue.settings import Settings
 
 LONG_AGO = START - timedelta(days=3650)
-
-
-@pytest.fixture
-def now() -> Iterator[Clock]:
-    moment = Clock()
-    with clock.replaced(moment):
-        yield moment
 
 
 @pytest.fixture

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.helpers.world import Clock, World
-from webqueue import clock, jobs
+from webqueue import jobs
 from webqueue.database import Database
 
 HOUR = 3600.0
-
-
-@pytest.fixture
-def now() -> Iterator[Clock]:
-    source = Clock()
-    with clock.replaced(source):
-        yield source
 
 
 @pytest.fixture

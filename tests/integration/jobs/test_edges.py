@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -11,32 +10,14 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select, update
 
-from tests.helpers.world import START, Clock, World, assert_settled
-from webqueue import clock, jobs
+from tests.helpers.world import START, Clock, World
+from webqueue import jobs
 from webqueue.database import Database
 from webqueue.errors import LeaseLostError
 from webqueue.models import Job, KeyEvent, RateKey
 from webqueue.outcomes import Blocked, Done, Ending, Failed, OutOfHours, OutOfTime
 
 KEY = "www.example.org"
-
-
-@pytest.fixture
-def now() -> Iterator[Clock]:
-    moving = Clock()
-    with clock.replaced(moving):
-        yield moving
-
-
-@pytest.fixture
-def world(database: Database, now: Clock) -> Iterator[World]:
-    world = World(database)
-    world.add_site()
-    world.add_target("news")
-    world.add_target("law")
-    yield world
-    with database.reading() as session:
-        assert_settled(session)
 
 
 def test_the_hundredth_retry_of_a_failure_is_still_within_the_calendar(world: World, now: Clock) -> None:

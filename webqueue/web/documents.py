@@ -132,5 +132,4 @@ def kept(key: str) -> Response:
     ending = "bin" if b"\0" in body[:4096] else "txt"
     response = Response(body, mimetype="application/octet-stream")
     response.headers["Content-Disposition"] = f'attachment; filename="page-{key[:12]}.{ending}"'
-    response.headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
     return response

@@ -16,8 +16,9 @@ POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'; "
     "img-src 'self'; connect-src 'self'"
 )
+# What is no page of ours (kept pages, texts, logs, CSV, feeds) is text from anybody, and runs nothing wherever it is opened.
+SANDBOX = "default-src 'none'; frame-ancestors 'none'; sandbox"
 HEADERS = {
-    "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     # A link to a crawled page must not tell that server where its crawler is managed.
@@ -26,6 +27,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
+NOTHING = 204
 STATIC_SECONDS = 365 * 24 * 3600
 
 # Forms are short. A longer one is refused before it is read: half a million fields cost seconds, and anybody may send them.
@@ -63,6 +65,10 @@ def _name_request() -> None:
 
 
 def _add_headers(response: Response) -> Response:
+    is_ours = (
+        response.mimetype == "text/html" or request.endpoint == "static" or response.status_code == NOTHING
+    )
+    response.headers["Content-Security-Policy"] = POLICY if is_ours else SANDBOX
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers["X-Request-Id"] = g.get("request_id", "")

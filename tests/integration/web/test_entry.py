@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ import webqueue
 from tests.helpers.admin import (
     HOSTILE,
     PASSWORD,
+    add_document,
     add_site,
     fill,
+    finished_job,
 )
 from tests.helpers.browsing import Browser, add_user
 from webqueue import access, clock
@@ -26,6 +29,7 @@ from webqueue.database import Database
 from webqueue.documents import OriginalStore
 from webqueue.models import Job, Site, StoredSetting
 from webqueue.settings import Settings
+from webqueue.web import security
 
 PACKAGE = Path(webqueue.__file__).parent
 OPEN = {"/login", "/login/<token>", "/setup/<token>", "/static/<path:filename>", "/healthz", "/readyz"}
@@ -242,7 +246,7 @@ def test_cookies_are_secure_where_the_page_came_over_tls(app: Flask, database: D
 
 
 def test_every_answer_has_the_headers(browser: Browser, app: Flask, example: None) -> None:
-    for path in ("/", "/jobs", "/nowhere", "/login", "/static/ui.css", "/healthz"):
+    for path in ("/", "/jobs", "/nowhere", "/login", "/static/ui.css"):
         headers = browser.get(path).headers
         policy = headers["Content-Security-Policy"]
         assert policy.startswith("default-src 'self';")
@@ -261,6 +265,34 @@ def test_a_form_that_is_too_long_is_refused_before_it_is_read(app: Flask, browse
         assert answer.status_code == 413
         assert "That is too large" in answer.text
     assert browser.post("/settings/zone", zone="x" * 400_000).status_code == 422
+
+
+def test_what_is_no_page_runs_nothing_wherever_it_is_opened(
+    browser: Browser, database: Database, example: None
+) -> None:
+    def fill_in(session: Session) -> tuple[str, int]:
+        job = finished_job(session, "news", ago=timedelta(hours=1), seconds=3)
+        document = add_document(session, job, "http://www.example.org/x.html", HOSTILE, HOSTILE)
+        return job.id, document.id
+
+    job, document = database.run(fill_in)
+    for path in (
+        f"/documents/{document}/text.txt",
+        f"/jobs/{job}/log.txt",
+        "/documents.csv",
+        "/documents.jsonl",
+        "/jobs.csv",
+        f"/api/v1/documents/{document}",
+        "/api/v1/documents.atom",
+        "/api/v1/documents.csv",
+        "/api/v1/nowhere",
+        "/healthz",
+        "/metrics",
+    ):
+        answer = browser.get(path)
+        assert answer.headers["Content-Security-Policy"] == security.SANDBOX, path
+        assert answer.headers["X-Content-Type-Options"] == "nosniff", path
+        assert answer.mimetype != "text/html", path
 
 
 def test_no_template_has_an_inline_script_or_style() -> None:
@@ -326,7 +358,7 @@ def test_kept_pages_are_only_downloaded(browser: Browser, settings: Settings) ->
     answer = browser.get(f"/kept/{page}")
     assert answer.data == b"<script>alert(document.cookie)</script>"
     assert answer.mimetype == "application/octet-stream"
-    assert answer.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert answer.headers["Content-Security-Policy"] == security.SANDBOX
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Content-Disposition"] == f'attachment; filename="page-{page[:12]}.txt"'
     assert browser.get(f"/kept/{file}").headers["Content-Disposition"].endswith('.bin"')

@@ -107,15 +107,19 @@ def list_rate_keys(
     unused = _unused_names(session, world, cursor or "") if state in {None, "idle"} else []
     names = sorted([*(key.key for key in keys), *unused[: limit + 1]])
     shown = set(names[:limit])
-    rows = _rows(session, sorted((key for key in keys if key.key in shown), key=_urgency), world)
+    rows = _rows(session, _by_urgency((key for key in keys if key.key in shown), world.now), world)
     rows += [_unused(name, world) for name in unused if name in shown]
     return Page(tuple(rows), names[limit - 1] if len(names) > limit else None)
 
 
 def busiest_rate_keys(session: Session, *, limit: int) -> tuple[RateKeyRow, ...]:
-    """The keys with a job first, then those that wait, are paused or cool down, then the others by name."""
+    """The keys with a job first, then those that cool down, those that wait or are paused, and the others by name.
+
+    A banner says of what cools down, so that it must not drop out behind many that wait.
+    """
     world = _World.of(session)
-    keys = session.scalars(select(RateKey).order_by(_urgency_in_sql(), _name(session)).limit(limit)).all()
+    statement = select(RateKey).order_by(_urgency_in_sql(world.now), _name(session)).limit(limit)
+    keys = session.scalars(statement).all()
     rows = _rows(session, keys, world)
     if len(rows) < limit:
         unused = _unused_names(session, world, "")[: limit - len(rows)]
@@ -197,19 +201,28 @@ def _unused_names(session: Session, world: _World, after: str) -> list[str]:
     return sorted(name for name in names if name not in known)
 
 
-def _urgency(key: RateKey) -> tuple[int, str]:
-    if key.status == RateKeyStatus.LEASED:
-        return 0, key.key
-    reasons = (key.retry_at, key.paused_at, key.cooldown_until)
-    return next((place for place, reason in enumerate(reasons, 1) if reason is not None), 4), key.key
+def _by_urgency(keys: Iterable[RateKey], now: datetime) -> list[RateKey]:
+    """The order of `_urgency_in_sql`, within a page."""
+
+    def place(key: RateKey) -> tuple[int, str]:
+        cools = key.paused_at is None and key.cooldown_until is not None and key.cooldown_until > now
+        reasons = (
+            key.status == RateKeyStatus.LEASED,
+            cools,
+            key.retry_at is not None,
+            key.paused_at is not None,
+        )
+        return reasons.index(True) if True in reasons else len(reasons), key.key
+
+    return sorted(keys, key=place)
 
 
-def _urgency_in_sql() -> Any:
+def _urgency_in_sql(now: datetime) -> Any:
     return case(
         (RateKey.status == RateKeyStatus.LEASED, 0),
-        (RateKey.retry_at.is_not(None), 1),
-        (RateKey.paused_at.is_not(None), 2),
-        (RateKey.cooldown_until.is_not(None), 3),
+        (and_(RateKey.paused_at.is_(None), RateKey.cooldown_until > now), 1),
+        (RateKey.retry_at.is_not(None), 2),
+        (RateKey.paused_at.is_not(None), 3),
         else_=4,
     )
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, literal, select, union_all
+from sqlalchemy import ColumnElement, Select, func, literal, or_, select, union_all
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from webqueue.jobs_sql.heads import QUEUED_STATUS, RUNNING_STATUS
-from webqueue.models import Job, JobSource
+from webqueue.models import Job, JobSource, JobStatus
 
 STRIP_LENGTH = 12
+# Ticks that were skipped one after another, as in hours without a scheduler, are one mark on a strip; no further back than
+# this are the runs before them looked for.
+_DEEP = 500
 # SQLite takes at most 500 parts of a compound select.
 _PARTS = 100
 
@@ -42,19 +46,24 @@ class Run:
     seconds: float | None
     finished_at: datetime
 
+    @property
+    def skipped(self) -> bool:
+        """Whether it is a tick that made no run."""
+        return self.status == JobStatus.SKIPPED
+
 
 def last_runs_of_keys(
     session: Session, keys: Iterable[str], length: int = STRIP_LENGTH
 ) -> Mapping[str, tuple[Run, ...]]:
-    """The last finished runs of each key, oldest first."""
-    return _last_runs(session, Job.rate_key, keys, length)
+    """The last finished runs of each key, oldest first; skipped ticks in a row count as one."""
+    return _folded_runs(session, Job.rate_key, keys, length)
 
 
 def last_runs_of_targets(
     session: Session, targets: Iterable[str], length: int = STRIP_LENGTH
 ) -> Mapping[str, tuple[Run, ...]]:
-    """The last finished runs of each target, oldest first."""
-    return _last_runs(session, Job.target_code, targets, length)
+    """The last finished runs of each target, oldest first; skipped ticks in a row count as one."""
+    return _folded_runs(session, Job.target_code, targets, length)
 
 
 def last_full_runs_of_targets(
@@ -73,6 +82,25 @@ def seconds_between(start: datetime | None, end: datetime | None) -> float | Non
     return round(max(0.0, (end - start).total_seconds()), 3)
 
 
+def _folded_runs(
+    session: Session, owner: InstrumentedAttribute[str], names: Iterable[str], length: int
+) -> Mapping[str, tuple[Run, ...]]:
+    found = dict(_last_runs(session, owner, names, length))
+    crowded = [name for name, runs in found.items() if len(_folded(runs)) < len(runs) == length]
+    if crowded:
+        found.update(_read(session, crowded, lambda name: _deep_part(owner, name, length)))
+    return {name: _folded(runs) for name, runs in found.items()}
+
+
+def _folded(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """The runs without skipped ticks that a skipped tick follows."""
+    return tuple(
+        run
+        for run, later in zip_longest(runs, runs[1:])
+        if later is None or not run.skipped or not later.skipped
+    )
+
+
 def _last_runs(
     session: Session,
     owner: InstrumentedAttribute[str],
@@ -80,11 +108,17 @@ def _last_runs(
     length: int,
     *conditions: ColumnElement[bool],
 ) -> Mapping[str, tuple[Run, ...]]:
+    return _read(session, names, lambda name: _part(owner, name, length, conditions))
+
+
+def _read(
+    session: Session, names: Iterable[str], part: Callable[[str], Select[Any]]
+) -> Mapping[str, tuple[Run, ...]]:
     """One statement for all: a limited look into the index for each name, put together."""
     wanted = list(dict.fromkeys(names))
     found: dict[str, list[Run]] = {name: [] for name in wanted}
     for start in range(0, len(wanted), _PARTS):
-        parts = [_part(owner, name, length, conditions) for name in wanted[start : start + _PARTS]]
+        parts = [part(name) for name in wanted[start : start + _PARTS]]
         for row in session.execute(union_all(*parts)):
             found[row.owner].append(
                 Run(
@@ -116,6 +150,21 @@ def _part(
         )
         .where(owner == name, Job.finished_at.is_not(None), *conditions)
         .order_by(Job.finished_at.desc())
+        .limit(length)
+        .subquery()
+    )
+    return select(inner)
+
+
+def _deep_part(owner: InstrumentedAttribute[str], name: str, length: int) -> Select[Any]:
+    """As `_part`, without skipped ticks that a skipped tick follows; it looks at more rows, so few names are worth it."""
+    looked = _part(owner, name, _DEEP, ()).subquery()
+    later = func.lag(looked.c.status).over(order_by=looked.c.finished_at.desc())
+    marked = select(looked, later.label("later")).subquery()
+    inner = (
+        select(*(marked.c[column.name] for column in looked.c))
+        .where(or_(marked.c.status != JobStatus.SKIPPED, marked.c.later.is_distinct_from(JobStatus.SKIPPED)))
+        .order_by(marked.c.finished_at.desc())
         .limit(length)
         .subquery()
     )

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from tests.helpers.admin import (
     add_site,
+    add_target,
     fill,
     finished_job,
     running_job,
@@ -19,6 +20,7 @@ from webqueue import clock, jobs, queries
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError, NotFoundError
 from webqueue.models import Site, Target
+from webqueue.queries.rate_keys import busiest_rate_keys
 
 
 def key_of(database: Database, key: str = KEY) -> queries.RateKeyRow:
@@ -166,3 +168,47 @@ def test_the_strip_has_the_last_twelve_runs_however_many_wait(example: Database)
 def test_the_key_of_any_url_is_told(example: Database) -> None:
     assert read(example, lambda s: queries.resolve_url(s, f"http://{KEY.upper()}:8080/x")) == KEY
     assert read(example, queries.sites_by_key) == {KEY: ("example",)}
+
+
+def test_ticks_that_were_skipped_in_a_row_are_one_mark_on_the_strip(example: Database) -> None:
+    """After hours without a scheduler the strip still tells of the runs before."""
+
+    def skipped(session: Session, ago: int, count: int) -> None:
+        for number in range(count):
+            end = timedelta(minutes=ago, seconds=-number)
+            finished_job(session, "news", ago=end, seconds=0, status="skipped")
+
+    def history(session: Session) -> None:
+        for number in range(13):
+            finished_job(session, "news", ago=timedelta(minutes=90 - number), seconds=number)
+        skipped(session, 60, 40)
+        finished_job(session, "news", ago=timedelta(minutes=50), seconds=77)
+        skipped(session, 40, 3)
+
+    example.run(history)
+    expected = [*((float(number), "done") for number in range(4, 13)), (0.0, "skipped"), (77.0, "done")]
+    for runs in (key_of(example).runs, read(example, lambda s: queries.get_target(s, "news")).runs):
+        assert [(run.seconds, run.status) for run in runs] == [*expected, (0.0, "skipped")]
+    assert len(read(example, lambda s: queries.last_runs(s, "news"))) == 16
+
+
+def test_what_cools_down_is_on_the_overview_however_many_keys_wait(database: Database) -> None:
+    """The banner says of it."""
+    fill(database)
+
+    def wait(session: Session) -> None:
+        for number in range(3):
+            add_site(session, f"a{number}", f"http://a{number}.example/")
+            add_target(session, f"a{number}", f"a{number}")
+            jobs.submit(session, f"a{number}", by="ann")
+
+    database.run(wait)
+    with database.reading() as session:
+        assert [row.state for row in busiest_rate_keys(session, limit=3)] == [
+            "running",
+            "cooling_down",
+            "idle",
+        ]
+        listed = [row.state for row in queries.list_rate_keys(session).items]
+    assert listed[:3] == ["running", "cooling_down", "idle"]
+    assert listed[5] == "paused", "behind those that wait"

@@ -157,14 +157,18 @@ def _refuse_if_used(session: Session, kind: str, code: str, targets: list[str], 
     jobs = session.scalar(select(func.count()).select_from(Job).where(of_object)) or 0
     documents = session.scalar(select(func.count()).where(Document.target_code.in_(targets))) or 0
     if jobs or documents:
+        facts = {"kind": Sentence(kind), "code": repr(code), "jobs": jobs, "documents": documents}
         raise ConflictError(
             say(
                 "The %(kind)s %(code)s has %(jobs)s jobs and %(documents)s documents, so it is kept. "
                 "Disable its targets instead (enabled: false).",
-                kind=Sentence(kind),
-                code=repr(code),
-                jobs=jobs,
-                documents=documents,
+                **facts,
+            )
+            if kind == "site"
+            else say(
+                "The %(kind)s %(code)s has %(jobs)s jobs and %(documents)s documents, so it is kept. "
+                "Disable it instead (enabled: false).",
+                **facts,
             )
         )
 

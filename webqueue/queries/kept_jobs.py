@@ -44,6 +44,8 @@ class KeptRow:
 def kept_jobs(session: Session, settings: Settings) -> tuple[Rule, tuple[KeptRow, ...]]:
     """The rule of the installation, and each target that has finished jobs or a rule of its own.
 
+    Targets with a rule of their own stand first, then those that lose something in the next round.
+
     What goes is found by the statements that remove it.
     """
     now = clock.now(session)
@@ -62,11 +64,13 @@ def kept_jobs(session: Session, settings: Settings) -> tuple[Rule, tuple[KeptRow
             .group_by(Job.target_code)
         )
     }
-    rows = tuple(
+    rows = (
         KeptRow(
             target, *counted.get(target, (0, None)), goes[target], logs_go[target], own.get(target),
             holds.own.get(target, holds.default),
         )
         for target in sorted(counted.keys() | own.keys())
     )  # fmt: skip
-    return holds.default, rows
+    return holds.default, tuple(
+        sorted(rows, key=lambda row: (row.own is None, row.goes + row.logs_go == 0, row.target))
+    )

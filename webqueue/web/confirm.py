@@ -18,14 +18,25 @@ def given() -> bool:
     return request.form.get("confirmed") == "yes"
 
 
-def ask(question: str, yes: str, fallback: str, more: Mapping[str, str] | None = None) -> AnyResponse:
-    """The page that asks; its form repeats the request, confirmed, with `more` fields."""
+def ask(
+    question: str, yes: str, fallback: str, more: Mapping[str, str] | None = None, *, harmless: bool = False
+) -> AnyResponse:
+    """The page that asks; its form repeats the request, confirmed, with `more` fields.
+
+    Args:
+        question: what is to be known before; the heading asks `yes` already.
+        yes: what the button says.
+        fallback: where "Not now" leads, when the request does not say where it came from.
+        more: further fields of the form.
+        harmless: it asks only because of the number; nothing is lost by it.
+    """
     fields = [(name, value) for name, value in request.form.items(multi=True) if name not in _OWN_FIELDS]
     fields += (more or {}).items()
     page = render_template(
         "confirm.html",
         question=question,
         yes=yes,
+        harmless=harmless,
         action=request.path,
         back=came_from(fallback),
         fields=fields,

@@ -38,7 +38,7 @@ _LABELS: Final = {
     "requests": say("Requests"),
     "retried": say("Repeated requests"),
     "bytes": say("Bytes"),
-    "status": say("Status"),
+    "status": say("HTTP answers"),
 }
 _LEFT_OUT: Final = frozenset({"links_on_page_1", "read"})
 # Told also when nothing was counted: nought new articles is an answer.

@@ -61,6 +61,7 @@ def init_app(app: Flask) -> None:
         seconds=plain_seconds,
         words=schedule_words,
         breakable=breakable,
+        roughly=roughly,
     )
     app.jinja_env.globals.update(
         when=when,
@@ -82,21 +83,27 @@ def init_app(app: Flask) -> None:
 
 
 def duration(seconds: float | None) -> str:
-    """`0.4 s`, `12 s`, `3 min 05 s`, `2 h 06 min`, `3 d 4 h`; empty for None."""
+    """`0.4 s`, `12 s`, `3 min 05 s`, `5 min`, `2 h 06 min`, `3 d 4 h`; empty for None."""
     if seconds is None:
         return ""
-    if seconds < 10:
-        return gettext("%(s)s s", s=f"{seconds:.1f}")
     if seconds < MINUTE:
-        return gettext("%(s)s s", s=f"{seconds:.0f}")
+        return gettext("%(s)s s", s=f"{seconds:.1f}" if seconds < 10 else f"{seconds:.0f}")
+    minutes, rest = divmod(int(seconds), MINUTE)
     if seconds < HOUR:
-        minutes, rest = divmod(int(seconds), MINUTE)
-        return gettext("%(min)s min %(s)s s", min=minutes, s=f"{rest:02}")
+        full = gettext("%(min)s min %(s)s s", min=minutes, s=f"{rest:02}")
+        return full if rest else gettext("%(min)s min", min=minutes)
+    hours, minutes = divmod(minutes, 60)
     if seconds < DAY:
-        hours, rest = divmod(int(seconds), HOUR)
-        return gettext("%(h)s h %(min)s min", h=hours, min=f"{rest // MINUTE:02}")
-    days, rest = divmod(int(seconds), DAY)
-    return gettext("%(d)s d %(h)s h", d=days, h=rest // HOUR)
+        full = gettext("%(h)s h %(min)s min", h=hours, min=f"{minutes:02}")
+        return full if minutes else gettext("%(h)s h", h=hours)
+    days, hours = divmod(hours, 24)
+    return gettext("%(d)s d %(h)s h", d=days, h=hours) if hours else gettext("%(d)s d", d=days)
+
+
+def roughly(seconds: float) -> str:
+    """A guess, no more exact than it can be: `40 s`, `7 min`, `2 h 10 min`."""
+    step = 10 if seconds < MINUTE else MINUTE if seconds < HOUR else 10 * MINUTE
+    return duration(max(1, round(seconds / step)) * step)
 
 
 def relative(at: datetime, now: datetime) -> str:
@@ -141,36 +148,36 @@ def script_words() -> str:
     )
 
 
-def absolute(at: datetime, now: datetime | None = None) -> str:
-    """`16:21:00 UTC` today, else `2026-11-29 16:21 UTC`; by the clock of the user's zone, with its offset."""
+def absolute(at: datetime, now: datetime | None = None, *, seconds: bool = True) -> str:
+    """`16:21:05 UTC` today, else `2026-11-29 16:21 UTC`; by the clock of the user's zone, with its offset."""
     zone = _zone()
     at = at.astimezone(zone)
     if now is not None and abs(at - now) < timedelta(days=1) and at.date() == now.astimezone(zone).date():
-        return f"{at:%H:%M:%S} {_offset(at)}"
+        return f"{at:%H:%M:%S} {_offset(at)}" if seconds else f"{at:%H:%M} {_offset(at)}"
     return f"{at:%Y-%m-%d %H:%M} {_offset(at)}"
 
 
 def when(at: datetime | None, *, empty: str = "") -> Markup:
-    """A relative time, with the absolute one beneath."""
+    """A relative time, with the absolute one beneath, to the minute: it is for lists."""
     if at is None:
         return escape(empty)
     now = clock.local_now()
     return Markup('<time datetime="{}" data-relative>{}</time><span class="sub">{}</span>').format(
-        _machine(at), relative(at, now), absolute(at, now)
+        _machine(at), relative(at, now), absolute(at, now, seconds=False)
     )
 
 
 def moment(at: datetime | None, *, empty: str = "", relative_only: bool = False) -> Markup:
-    """A relative time, with the absolute one in parentheses, in one line."""
+    """A relative time, with the absolute one in parentheses, in one line; of what is to come, to the minute."""
     if at is None:
         return escape(empty)
     now = clock.local_now()
     time = Markup('<time datetime="{}" data-relative title="{}">{}</time>').format(
         _machine(at), _full(at), relative(at, now)
     )
-    return (
-        time if relative_only else time + Markup(' <span class="muted">({})</span>').format(absolute(at, now))
-    )
+    if relative_only:
+        return time
+    return time + Markup(' <span class="muted">({})</span>').format(absolute(at, now, seconds=at <= now))
 
 
 def time_of_day(at: datetime) -> Markup:
@@ -254,7 +261,7 @@ def _schedule_words(expression: str, timezone: str, language: str) -> str:
 def strip(runs: Sequence[Run], *, height: int = STRIP_HEIGHT) -> Markup:
     """The last runs as bars, whose height is the duration, with the same in words for who cannot see them."""
     if not runs:
-        return Markup('<span class="muted">{}</span>').format(gettext("No runs yet"))
+        return Markup('<span class="muted nowrap">{}</span>').format(gettext("No runs yet"))
     longest = max((run.seconds or 0.0 for run in runs), default=0.0) or 1.0
     # One line a run, one path a kind of run: rectangles would be half of a page with fifty strips.
     drawn: dict[str, str] = {}

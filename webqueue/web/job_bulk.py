@@ -65,8 +65,8 @@ def cancel() -> AnyResponse:
     return _act(
         _Verb(
             lambda count: ngettext("Cancel: %(count)s job", "Cancel: %(count)s jobs", count),
-            lambda count: ngettext("Cancel %(count)s job?", "Cancel %(count)s jobs?", count),
             say("None of the chosen jobs is queued or running. Tick some, and try again."),
+            harmless=False,
         ),
         queries.CANCELLABLE,
         lambda job: database().run(lambda s: jobs.cancel(s, job.id, by=by, life=life)),
@@ -87,8 +87,8 @@ def retry() -> AnyResponse:
     return _act(
         _Verb(
             lambda count: ngettext("Run again: %(count)s job", "Run again: %(count)s jobs", count),
-            lambda count: ngettext("Run again %(count)s job?", "Run again %(count)s jobs?", count),
             say("None of the chosen jobs is failed or cancelled. Tick some, and try again."),
+            harmless=True,
         ),
         queries.REPEATABLE,
         again,
@@ -97,11 +97,11 @@ def retry() -> AnyResponse:
 
 @dataclass(frozen=True)
 class _Verb:
-    """What is done to many jobs, in words: on the button, in the question, and where there is none to do it to."""
+    """What is done to many jobs, in words: on the button, and where there is none to do it to."""
 
     button: Callable[[int], str]
-    question: Callable[[int], str]
     nothing: Sentence
+    harmless: bool
 
 
 def _told(came: str, count: int) -> str:
@@ -132,21 +132,27 @@ def _act(verb: _Verb, statuses: Sequence[str], act: Callable[[ChosenJob], str]) 
         return answers.refused(told(verb.nothing), fallback)
     if not confirm.given():
         left = asked - len(chosen)
-        question = [verb.question(len(chosen)), examples([f"#{job.seq} {job.target}" for job in chosen])]
-        if left > 0:
+        question = [examples([f"#{job.seq} {job.target}" for job in chosen])]
+        # Beyond this number nobody counts how many match.
+        if left > 0 and asked <= queries.MAX_CHOSEN:
             question.append(
-                gettext(
-                    "The other %(count)s chosen are left alone: their state does not allow it.",
-                    count=f"{left:,}",
+                ngettext(
+                    "The other %(count)s is left alone: its state does not allow it.",
+                    "The other %(count)s are left alone: their state does not allow it.",
+                    left,
                 )
             )
+        elif left > 0:
+            question.append(gettext("The others are left alone where their state does not allow it."))
         if len(chosen) == queries.MAX_CHOSEN:
             question.append(
                 gettext("More than %(count)s are not taken at once.", count=f"{queries.MAX_CHOSEN:,}")
             )
         newest = str(queries.newest_number(reading()))
         more = {} if "up_to" in request.form else {"up_to": newest}
-        return confirm.ask(" ".join(question), verb.button(len(chosen)), fallback, more)
+        return confirm.ask(
+            " ".join(question), verb.button(len(chosen)), fallback, more, harmless=verb.harmless
+        )
     came: Counter[str] = Counter()
     for job in chosen:
         try:

@@ -33,7 +33,7 @@ _WORDS: Final = {
     "site": say("site %(value)s"),
     "target": say("target %(value)s"),
     "rate_key": say("key %(value)s"),
-    "source": say("by %(value)s"),
+    "source": say("trigger %(value)s"),
     "queued": say("queued in %(value)s"),
     "finished": say("finished in %(value)s"),
 }

@@ -19,6 +19,7 @@ from webqueue.web.languages import gettext
 
 pages = Blueprint("kept_jobs", __name__)
 
+_MOST_ROWS: Final = 50
 _NUMBERS: Final = ("jobs", "days", "logs", "log_days")
 
 
@@ -67,6 +68,7 @@ def _page(form: Form, status: int = 200) -> AnyResponse:
     default, rows = kept_jobs(session, current_app.extensions["webqueue_settings"])
     page = render_template(
         "kept_jobs.html", section="settings", default=default, rows=rows, batch=BATCH, form=form,
+        most=_MOST_ROWS, all_rows="all" in request.args,
         targets=[(code, code) for code in queries.target_codes(session)],
     )  # fmt: skip
     return make_response(page, status)

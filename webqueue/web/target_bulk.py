@@ -108,7 +108,7 @@ def schedule() -> AnyResponse:
             )
         )
         yes = ngettext("Set schedule: %(count)s target", "Set schedule: %(count)s targets", count)
-        return confirm.ask(f"{question} {examples(codes)}", yes, fallback)
+        return confirm.ask(f"{question} {examples(codes)}", yes, fallback, harmless=True)
     return _changed(codes, lambda _data: {"schedule": wanted}, fallback)
 
 
@@ -127,7 +127,9 @@ def change() -> AnyResponse:
     if not confirm.given():
         named = f"{told(CHANGES[what])}: {value[:SHOWN] or '–'}"
         yes = ngettext("Change %(count)s target", "Change %(count)s targets", len(codes))
-        return confirm.ask(f"{gettext('%(action)s?', action=named)} {examples(codes)}", yes, fallback)
+        return confirm.ask(
+            f"{gettext('%(action)s?', action=named)} {examples(codes)}", yes, fallback, harmless=True
+        )
     return _changed(codes, _change_of(what, value), fallback)
 
 
@@ -166,8 +168,7 @@ def _each(button: Callable[[int], str], act: Callable[[str], str]) -> AnyRespons
     if not codes:
         return _nothing_chosen(fallback)
     if not confirm.given():
-        yes = button(len(codes))
-        return confirm.ask(f"{gettext('%(action)s?', action=yes)} {examples(codes)}", yes, fallback)
+        return confirm.ask(examples(codes), button(len(codes)), fallback, harmless=True)
     counted: dict[tuple[str, str], int] = {}
     for code in codes:
         try:

@@ -55,6 +55,20 @@ def confirmed(browser: Browser, asked: TestResponse) -> TestResponse:
     return browser.client.post(action.group(1), data=fields)
 
 
+def test_the_page_that_asks_says_nothing_twice_and_warns_only_of_what_is_lost(
+    browser: Browser, five: None, database: Database
+) -> None:
+    submit_all(database)
+    for path, fields, shown, look in (
+        ("targets/pause", {"target": "news_1"}, "news_1.", "primary"),
+        ("targets/run", {"all": "1"}, "They are news_0, news_1, news_2 and 2 more.", "primary"),
+        ("jobs/cancel", {"all": "1"}, "They are #1 news_0, #2 news_1, #3 news_2 and 2 more.", "danger"),
+    ):
+        asked = browser.post(f"/bulk/{path}", **fields).text
+        assert f"</h1>\n<p>{shown}</p>" in asked, path
+        assert f'<button class="{look}" id="confirm-button">' in asked, path
+
+
 def test_the_ticked_jobs_are_cancelled_after_the_count_was_named(
     browser: Browser, five: None, database: Database
 ) -> None:
@@ -92,7 +106,7 @@ def test_failed_jobs_run_again_and_the_others_are_left(
     database.run(history)
     asked = browser.post("/bulk/jobs/retry", all="1", finished="7d")
     assert "Run again: 3 jobs" in asked.text
-    assert "The other 1 chosen are left alone" in asked.text
+    assert "The other 1 is left alone: its state does not allow it." in asked.text
     assert confirmed(browser, asked).status_code == 303
     assert statuses(database) == ["failed"] * 3 + ["done"] + ["queued"] * 3
     again = confirmed(browser, browser.post("/bulk/jobs/retry", all="1", status="failed"))

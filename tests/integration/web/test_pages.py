@@ -239,11 +239,48 @@ def test_a_job_that_was_recovered_and_is_done_shows_no_error(
     assert note in browser.get("/jobs.csv").text
 
 
+def test_a_filter_that_a_quick_one_names_is_not_named_again(browser: Browser, example: None) -> None:
+    for path in ("/jobs?attention=1", "/jobs?status=queued", "/jobs?status=failed&finished=7d"):
+        page = browser.get(path).text
+        assert re.search(r'class="chip on"[^>]+aria-current="true"', page), path
+        assert "Remove the filter" not in page, path
+    page = browser.get("/jobs?status=failed&target=news").text
+    assert page.count("Remove the filter") == 2
+    assert 'class="chip on"' not in page
+
+
+def test_a_waiting_job_names_the_one_before_it_once_and_leads_to_it(
+    browser: Browser, example: None, database: Database
+) -> None:
+    first = database.run(lambda s: running_job(s, "news").id)
+    second = database.run(lambda s: jobs.submit(s, "news", by="ann", force=True).id)
+    why = re.search(r'<div id="why">(.*?)</div>', browser.get(f"/jobs/{second}").text, re.DOTALL)
+    assert why is not None
+    assert why.group(1).count("news</a>") == why.group(1).count("#1 news") == 1
+    assert f'behind <a href="/jobs/{first}">#1 news</a>, which runs' in why.group(1)
+
+
+def test_the_page_of_a_stuck_key_says_which_job_does_not_stop(
+    browser: Browser, example: None, database: Database
+) -> None:
+    def hang(session: Session) -> Job:
+        asked = clock.now(session) - timedelta(minutes=4)
+        return running_job(
+            session, "news", stop_requested=True, stop_requested_at=asked, stop_requested_by="ann"
+        )
+
+    job = database.run(hang)
+    key = browser.get(f"/rate-keys/{job.rate_key}").text
+    assert "<strong>Stuck:</strong>" in key
+    assert "does not stop" in key
+    assert "cancelling, but it does not stop" in browser.get("/").text
+
+
 def test_a_running_job_tells_how_long_the_rest_takes(
     browser: Browser, example: None, database: Database
 ) -> None:
     job_id = database.run(lambda s: running_job(s, "news", progress_current=30, progress_total=90).id)
-    left = re.search(r"about (\d+) min \d\d s left", browser.get(f"/jobs/{job_id}").text)
+    left = re.search(r"about (\d+) min left", browser.get(f"/jobs/{job_id}").text)
     assert left is not None
     assert int(left.group(1)) == 12, "a third took six minutes"
     with database.transaction() as session:
@@ -292,11 +329,11 @@ def test_a_key_booked_for_more_than_a_day_is_told_with_the_targets_that_book_it(
     assert "1 rate key is booked for more hours than a day has." in changed.text, "an open page tells it too"
     assert "www.example.org: about 28 h of runs a day." in changed.text
     page = browser.get("/rate-keys/www.example.org").text
-    assert re.search(r"archive</a>: 1 d 4 h a day; a run usually takes 7 h 00 min", page)
+    assert re.search(r"archive</a>: 1 d 4 h a day; a run usually takes 7 h", page)
 
     database.run(lambda s: add_target(s, "archive", "example", schedule="0 */12 * * *"))
     note_overbooked_keys(database)
     assert "booked for more" not in browser.get("/").text
     page = browser.get("/rate-keys/www.example.org").text
-    assert "14 h 00 min of runs a day" in page
+    assert "14 h of runs a day" in page
     assert "booked for more" not in page

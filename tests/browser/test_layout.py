@@ -1,0 +1,59 @@
+"""Pages fit every window, from the smallest phone to a wide screen, whatever the tables hold."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import BrowserPage
+from tests.browser.test_documents import add_versions
+from tests.browser.test_pages import pages_with_jobs
+from tests.helpers.admin import Admin, fill
+
+# Around the widths at which the layout changes, and those of common screens.
+WIDTHS = (320, 360, 390, 600, 720, 721, 768, 820, 860, 861, 960, 1024, 1119, 1120, 1200, 1280)
+MORE_PAGES = (
+    "/schedule", "/targets?select=1", "/jobs?select=1", "/settings/users", "/settings/tokens", "/settings/audit",
+    "/settings/retention", "/settings/challenges", "/settings/notifications", "/documents/4",
+)  # fmt: skip
+# Cards whose content sticks out, and the window when it scrolls sideways.
+TOO_WIDE = """
+[...document.querySelectorAll(".card, table")].filter(
+  box => box.scrollWidth > box.clientWidth + 1 || box.getBoundingClientRect().right > innerWidth
+).map(box => box.outerHTML.slice(0, 80)).concat(document.documentElement.scrollWidth > innerWidth ? ["page"] : [])
+"""
+
+
+@pytest.fixture
+def opened(admin: Admin, browser_page: BrowserPage) -> Page:
+    """A filled admin, with the overview open."""
+    page = browser_page()
+    page.goto(admin.login_link())
+    fill(admin.database)
+    add_versions(admin)
+    return page
+
+
+def test_no_window_is_too_narrow(admin: Admin, opened: Page) -> None:
+    for path in (*pages_with_jobs(admin), *MORE_PAGES):
+        opened.goto(admin.url + path)
+        for width in WIDTHS:
+            opened.set_viewport_size({"width": width, "height": 900})
+            assert opened.evaluate(TOO_WIDE) == [], f"{path} at {width} px"
+
+
+def test_the_tables_with_most_columns_are_rows_of_two_columns_on_tablets(admin: Admin, opened: Page) -> None:
+    """Neither cut off, nor one fact a line: the buttons stand beside them."""
+    opened.set_viewport_size({"width": 768, "height": 900})
+    opened.goto(f"{admin.url}/rate-keys")
+    row = opened.locator("tr", has=opened.get_by_role("link", name="www.example.org"))
+    buttons, facts = row.locator(".acts").bounding_box(), row.bounding_box()
+    assert buttons is not None
+    assert facts is not None
+    assert facts["height"] < 200
+    assert buttons["x"] + buttons["width"] > facts["width"], "at the right end"
+    opened.set_viewport_size({"width": 700, "height": 900})
+    buttons, key = row.locator(".acts").bounding_box(), row.get_by_role("link").first.bounding_box()
+    assert buttons is not None
+    assert key is not None
+    assert buttons["x"] == key["x"], "below each other"

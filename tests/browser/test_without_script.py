@@ -7,12 +7,14 @@ from urllib.parse import urlsplit
 
 from flask import Flask
 from playwright.sync_api import Page, Response, expect
+from sqlalchemy import select
 
 from tests.browser.conftest import BrowserPage
 from tests.helpers.admin import PASSWORD, Admin, fill, running_job
 from tests.helpers.servers.base import Exchange, Server, Site
-from webqueue import clock
+from webqueue import access, clock
 from webqueue.app import create_app
+from webqueue.models import User
 from webqueue.settings import Settings
 
 
@@ -96,6 +98,10 @@ def configures(person: Person) -> None:
     person.page.get_by_label("paper_news").first.check()
     person.fills(schedule="0 5 * * *")
     person.presses("Set schedule", told="1 target changed", sure=True)
+    person.opens("/targets?select=1&q=paper")
+    person.page.get_by_label("paper_news").first.check()
+    person.fills(change="add_tag", value="daily")
+    person.presses("Change", told="1 target changed", sure=True)
 
 
 def deletes(person: Person) -> None:
@@ -132,6 +138,9 @@ def works(person: Person, stuck: str) -> None:
     person.presses("Force stop", told="hands its other jobs back", sure=True)
     person.opens("/rate-keys/shop.example.com")
     person.presses("End cooldown", told="The cooldown of shop.example.com is over.", sure=True)
+    person.page.get_by_text("Owner and note").click()
+    person.fills(owner="The press office")
+    person.presses("Save", told="Owner: The press office")
     person.page.get_by_text("Pause this key").click()
     person.fills(note="The owner asked")
     person.presses("Pause", told="The owner asked")
@@ -149,6 +158,13 @@ def administers(person: Person, inbox: Server) -> None:
     person.fills(zone="Asia/Shanghai")
     person.presses("Use zone", told="by the clock of Asia/Shanghai")
     person.page.locator("#language-en").click()
+    with person.admin.database.transaction() as session:
+        ann, now = session.scalars(select(User)).one(), clock.now(session)
+        for address in ("192.0.2.1", "192.0.2.2"):
+            access.begin_session(session, ann, address=address, agent="curl/8", now=now)
+    person.opens("/settings")
+    person.presses("Log out curl at 192.0.2.1", told="That browser is logged out.")
+    person.presses("Log out everywhere else", told="1 session is ended.")
     person.opens("/settings/users")
     person.fills(name="bob", password=PASSWORD)
     person.presses("Add user", told="bob can log in now.")
@@ -156,6 +172,11 @@ def administers(person: Person, inbox: Server) -> None:
     person.presses("Save the role of bob", told="operator")
     person.page.get_by_label("New password of bob", exact=True).fill(PASSWORD + "!")
     person.presses("Set the password of bob", told="bob")
+    with person.admin.database.transaction() as session:
+        bob, now = session.scalars(select(User).where(User.name == "bob")).one(), clock.now(session)
+        access.begin_session(session, bob, address="192.0.2.3", agent="curl/8", now=now)
+    person.opens("/settings/users")
+    person.presses("Sign bob out everywhere", told="1 session is ended.", sure=True)
     person.presses("Disable bob", told="shut out", sure=True)
     person.presses("Enable bob", told="bob")
     person.opens("/settings/tokens")

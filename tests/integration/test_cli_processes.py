@@ -7,7 +7,6 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
@@ -23,7 +22,6 @@ from tests.helpers.installation import (
     COMMAND,
     PATIENCE_SEC,
     Installation,
-    copy_of,
     file_of,
     site_yaml,
     target_yaml,
@@ -35,12 +33,6 @@ from tests.helpers.waiting import wait_until
 from webqueue.models import UserSession
 
 PARAMS = {"list_url": "news/index_{page}.html", "title_selector": "h1", "content_selector": "div.content"}
-
-
-@pytest.fixture
-def installation(instance: Path, _sqlite_template: Path) -> Iterator[Installation]:
-    with Installation(copy_of(_sqlite_template, instance)) as installed:
-        yield installed
 
 
 @pytest.fixture

@@ -32,14 +32,6 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "explanation" / "faults-of-the-sources.md"
 
 
-@pytest.fixture
-def world(database: Database) -> World:
-    world = World(database)
-    world.add_site()
-    world.add_target("news")
-    return world
-
-
 def test_a_look_up_that_failed_is_made_anew(
     world: World, settings: Settings, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

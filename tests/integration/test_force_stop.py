@@ -26,14 +26,6 @@ from webqueue.queries.stopping import Stopping, stopping
 from webqueue.settings import Settings
 
 
-@pytest.fixture
-def world(database: Database, now: Clock) -> World:
-    world = World(database)
-    world.add_site()
-    world.add_target("news")
-    return world
-
-
 def force(world: World, job_id: str, **more: object) -> str:
     return world.database.run(lambda session: jobs.force_stop(session, job_id, by="anna", **more))  # type: ignore[arg-type]
 

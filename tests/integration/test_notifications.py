@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
 from tests.helpers.browsing import Browser
-from tests.helpers.installation import PATIENCE_SEC, Installation, copy_of
+from tests.helpers.installation import PATIENCE_SEC, Installation
 from tests.helpers.pools import QUICK, pool_of
 from tests.helpers.waiting import wait_until
 from tests.helpers.world import Clock, World
@@ -82,12 +81,6 @@ def running() -> Iterator[Receiver]:
 def receiver() -> Iterator[Receiver]:
     with running() as one:
         yield one
-
-
-@pytest.fixture
-def installation(instance: Path, _sqlite_template: Path) -> Iterator[Installation]:
-    with Installation(copy_of(_sqlite_template, instance)) as installed:
-        yield installed
 
 
 @pytest.fixture

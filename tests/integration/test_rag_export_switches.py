@@ -32,14 +32,6 @@ def engine_name() -> str:
 
 
 @pytest.fixture
-def world(database: Database) -> World:
-    world = World(database)
-    world.add_site()
-    world.add_target("news")
-    return world
-
-
-@pytest.fixture
 def app(settings: Settings, database: Database) -> Flask:
     made = create_app(settings, database)
     made.testing = True

@@ -27,14 +27,6 @@ from webqueue.worker.context import RunContext
 from webqueue.worker.runs import Stop
 
 
-@pytest.fixture
-def world(database: Database) -> World:
-    world = World(database)
-    world.add_site()
-    world.add_target("news")
-    return world
-
-
 class Gate:
     """A handler that completes pages, then waits until it is asked to stop or is let through."""
 

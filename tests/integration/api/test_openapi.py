@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 
 from tests.helpers.admin import add_document, finished_job
 from tests.helpers.api import SITE, TARGET, ApiClient
-from tests.helpers.installation import Installation, copy_of
+from tests.helpers.installation import Installation
 from webqueue.api.blueprint import PREFIX, ROUTES
 from webqueue.api.routes import Route
 from webqueue.database import Database
@@ -140,12 +139,6 @@ def test_real_answers_are_as_described(
     assert {route.view.__name__ for route in ROUTES} - tour.seen == {"force_stop"}, (
         "which needs a job that does not stop"
     )
-
-
-@pytest.fixture
-def installation(instance: Path, _sqlite_template: Path) -> Iterator[Installation]:
-    with Installation(copy_of(_sqlite_template, instance)) as installed:
-        yield installed
 
 
 @pytest.mark.slow

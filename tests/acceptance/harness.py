@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import secrets
 import signal
-import subprocess
-import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import text
 
+from tests.acceptance import worker_program
 from tests.acceptance.handlers import WITNESS_VARIABLE
 from tests.helpers.waiting import wait_until
 from tests.helpers.world import World
@@ -23,6 +25,9 @@ from webqueue.database import Database
 from webqueue.database.listener import open_connection
 
 ROOT = Path(__file__).parents[2]
+# Each process is forked from one that has imported everything: to import it took a second of every start.
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload([worker_program.__name__, *worker_program.IMPORTED_LATER])
 # Generous: the tests of other people may have the machine as well.
 PATIENCE_SEC = 90.0
 QUICK: dict[str, float] = {
@@ -102,14 +107,22 @@ class Witness:
 class WorkerProcess:
     """One running worker program."""
 
-    process: subprocess.Popen[bytes]
+    process: ForkServerProcess
     worker_id: str
     log_path: Path
     witness: Witness
+    _asking: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def pid(self) -> int:
+        assert self.process.pid is not None
         return self.process.pid
+
+    def ended(self, within_sec: float = 0.0) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        with self._asking:  # the code can be read once, and a server's thread may ask as well as the test
+            self.process.join(within_sec)
+            return self.process.exitcode
 
     @property
     def log(self) -> list[dict[str, Any]]:
@@ -120,21 +133,27 @@ class WorkerProcess:
     def kill(self) -> None:
         """SIGKILL: the kernel ends it in the middle of whatever it does."""
         self.witness.note("killed", self.pid)
-        self.process.kill()
-        self.process.wait()
+        self._send(signal.SIGKILL)
+        assert self.ended(PATIENCE_SEC) is not None
 
     def terminate(self) -> int:
         """SIGTERM, and its exit code once it has stopped."""
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE_SEC)
+        self._send(signal.SIGTERM)
+        code = self.ended(PATIENCE_SEC)
+        assert code is not None, "it does not stop"
+        return code
 
     def suspend(self) -> None:
         """SIGSTOP, wherever it is; see also `Arena.suspend`."""
-        self.process.send_signal(signal.SIGSTOP)
+        self._send(signal.SIGSTOP)
 
     def resume(self) -> None:
         """SIGCONT."""
-        self.process.send_signal(signal.SIGCONT)
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: signal.Signals) -> None:
+        if self.ended() is None:
+            os.kill(self.pid, number)
 
 
 @dataclass
@@ -152,30 +171,28 @@ class Arena:
     ) -> WorkerProcess:
         """A worker process that is ready for work."""
         worker_id = secrets.token_hex(6)
-        options = {
-            "url": self.url,
-            "instance": str(more.get("instance", self.instance)),
-            "threads": threads,
-            "timing": {**QUICK, **(timing or {})},
-            "worker_id": worker_id,
-            "grace_sec": grace_sec,
-        }
         log_path = self.instance / f"{worker_id}.log"
-        with log_path.open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tests.acceptance.worker_program", json.dumps(options)],
-                cwd=ROOT,
-                env={**os.environ, WITNESS_VARIABLE: str(self.witness.path)},
-                stderr=log,
-            )
+        log_path.touch()
+        options = worker_program.Options(
+            url=self.url,
+            instance=more.get("instance", self.instance),
+            threads=threads,
+            timing={**QUICK, **(timing or {})},
+            worker_id=worker_id,
+            grace_sec=grace_sec,
+            log=log_path,
+            environment={**os.environ, WITNESS_VARIABLE: str(self.witness.path)},
+        )
+        process = _context.Process(target=worker_program.main, args=(options,))
+        process.start()
         worker = WorkerProcess(process, worker_id, log_path, self.witness)
         self.workers.append(worker)
         wait_until(
-            lambda: self.witness.lines("ready", pid=worker.pid) or process.poll() is not None,
+            lambda: self.witness.lines("ready", pid=worker.pid) or worker.ended() is not None,
             timeout=PATIENCE_SEC,
             message="a worker process to be ready",
         )
-        assert process.poll() is None, log_path.read_text()
+        assert worker.ended() is None, log_path.read_text()
         return worker
 
     def suspend(self, worker: WorkerProcess) -> None:
@@ -227,9 +244,9 @@ class Arena:
     def end_workers(self) -> None:
         """Kill what is left."""
         for worker in self.workers:
-            if worker.process.poll() is None:
-                worker.process.kill()
-            worker.process.wait()
+            if worker.ended() is None:
+                worker.kill()
+            worker.process.close()
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def test_between_a_post_and_its_mark(arena: Arena, monkeypatch: pytest.MonkeyPat
         for _ in range(KILLS):
             worker = arena.start_worker(timing=TIMING)
             wait_until(
-                lambda worker=worker: worker.process.poll() is not None,  # type: ignore[misc]
+                lambda worker=worker: worker.ended() is not None,  # type: ignore[misc]
                 timeout=PATIENCE_SEC,
                 message="the worker to be killed",
             )

@@ -147,7 +147,7 @@ def test_force_stop_of_a_thread_ends_its_worker_after_the_others_were_handed_bac
         arena.witness.wait_for("page", page=2, job=job_id)
     assert arena.world.cancel(stubborn) == "cancelling"
     assert force(arena, stubborn) == "cancelling"
-    assert worker.process.wait(PATIENCE_SEC) == UNSTOPPED
+    assert worker.ended(PATIENCE_SEC) == UNSTOPPED
     forced, handed_back = arena.world.job(stubborn), arena.world.job(other)
     assert (forced.status, forced.error_msg) == ("cancelled", None)
     assert (handed_back.status, handed_back.attempt_count, handed_back.last_completed_page) == (

@@ -61,7 +61,7 @@ def end_all(name: str) -> AnyResponse:
             count,
             name=user.name,
         )
-        return confirm.ask(question, gettext("Sign out everywhere"), back)
+        return confirm.ask(question, gettext("Log out everywhere"), back)
     return acted(
         back,
         lambda: database().run(lambda s: access.end_sessions(s, name, by=by, now=clock.now(s))),

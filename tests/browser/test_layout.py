@@ -57,3 +57,23 @@ def test_the_tables_with_most_columns_are_rows_of_two_columns_on_tablets(admin: 
     assert buttons is not None
     assert key is not None
     assert buttons["x"] == key["x"], "below each other"
+
+
+def test_on_phones_a_box_stands_beside_what_it_ticks_and_buttons_fill_their_row(
+    admin: Admin, opened: Page
+) -> None:
+    opened.set_viewport_size({"width": 390, "height": 900})
+    for path in ("/jobs?select=1", "/targets?select=1"):
+        opened.goto(admin.url + path)
+        row = opened.locator("tbody tr").first
+        box, rest = row.locator("input").bounding_box(), row.locator("td").nth(1).bounding_box()
+        assert box is not None
+        assert rest is not None
+        assert box["x"] + box["width"] < rest["x"], path
+        assert abs(box["y"] - rest["y"]) < 10, path
+    opened.goto(f"{admin.url}/settings/users")
+    form = opened.locator(".acts form").last
+    button, whole = form.locator("button").bounding_box(), form.bounding_box()
+    assert button is not None
+    assert whole is not None
+    assert button["width"] == whole["width"]

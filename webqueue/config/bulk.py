@@ -10,8 +10,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from webqueue.config.editing import put_target
+from webqueue.config.importing import TURN
 from webqueue.config.report import What
 from webqueue.config.rows import target_data
+from webqueue.database import take_turn
 from webqueue.errors import InvalidInputError, NotFoundError, Problem
 from webqueue.models import Target
 from webqueue.sentences import say
@@ -36,24 +38,30 @@ def change_targets(
         NotFoundError: there is no such target.
         InvalidInputError: one of the targets cannot be so; the problem names it.
     """
-    changed = 0
+    take_turn(session, TURN)  # what is read now stays so
+    # Read and written in a few statements: everybody else waits for this transaction.
     rows = {row.code: row for row in session.scalars(select(Target).where(Target.code.in_(codes)))}
-    for code in sorted(codes):  # everybody who locks several targets takes them by code
-        row = rows.get(code)
-        if row is None:
-            raise NotFoundError("target", code)
-        data = target_data(row)
-        try:
-            done = put_target(session, code, {**data, **change(data)}, by=by, now=now)
-        except InvalidInputError as error:
-            raise InvalidInputError(
-                [
-                    Problem(problem.field, say("%(value)s (%(code)s)", value=problem.message, code=code))
-                    for problem in error.problems
-                ]
-            ) from None
-        changed += done.what is not What.UNCHANGED
+    if missing := sorted(set(codes) - set(rows)):
+        raise NotFoundError("target", missing[0])
+    with session.no_autoflush:
+        changed = sum(_change(session, rows[code], change, by=by, now=now) for code in sorted(rows))
+    session.flush()
     return changed
+
+
+def _change(session: Session, row: Target, change: BulkChange, *, by: str, now: datetime) -> bool:
+    """Change one; whether it is not as before."""
+    data = target_data(row)
+    try:
+        done = put_target(session, row.code, {**data, **change(data)}, by=by, now=now)
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            [
+                Problem(problem.field, say("%(value)s (%(code)s)", value=problem.message, code=row.code))
+                for problem in error.problems
+            ]
+        ) from None
+    return done.what is not What.UNCHANGED
 
 
 def with_tag(tag: str) -> BulkChange:

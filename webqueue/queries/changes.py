@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from webqueue import clock
 from webqueue.models import Job, JobLog, Process, RateKey, StoredSetting, Target
+from webqueue.models.base import PAUSED_ALL
 from webqueue.queries.runs import RUNNING
 from webqueue.queries.stopping import FORCE_AFTER
 from webqueue.queries.stuck import STUCK_AFTER
@@ -78,12 +79,19 @@ def job_version(session: Session, seq: int) -> str:
     last_line = session.scalar(
         select(JobLog.id).where(JobLog.job_seq == seq).order_by(JobLog.id.desc()).limit(1)
     )
+    # Every page says that everything is paused, and offers to resume it.
+    paused = session.scalar(select(StoredSetting.changed_at).where(StoredSetting.name == PAUSED_ALL))
     # By the mere passing of time a stop becomes one that may be forced, and then one that is stuck.
     asked = row.stop_requested_at if row is not None and row.status == "running" else None
     passed = [asked is not None and asked <= clock.now(session) - by for by in (FORCE_AFTER, STUCK_AFTER)]
     waits = row is not None and row.status == "queued"
     return _digest(
-        row and tuple(row), end and tuple(end), last_line, passed, state_version(session) if waits else ""
+        row and tuple(row),
+        end and tuple(end),
+        last_line,
+        paused,
+        passed,
+        state_version(session) if waits else "",
     )
 
 

@@ -95,6 +95,16 @@ def test_the_page_of_a_failed_job_tells_what_became_of_it(
     assert "Cancelled" in browser.get(poll).text, "the job that repeats it has ended"
 
 
+def test_the_page_of_a_running_job_tells_that_everything_is_paused(
+    browser: Browser, example: None, database: Database
+) -> None:
+    running = database.run(lambda s: running_job(s, "news"))
+    poll = poll_of(browser, f"/jobs/{running.id}")
+    assert browser.get(poll).status_code == 204
+    database.run(lambda s: jobs.pause_all(s, by="ann"))
+    assert "Resume all" in browser.get(poll).text
+
+
 def test_a_sign_of_life_is_shown_without_anything_else_that_changed(
     browser: Browser, example: None, database: Database
 ) -> None:

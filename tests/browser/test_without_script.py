@@ -176,7 +176,7 @@ def administers(person: Person, inbox: Server) -> None:
         bob, now = session.scalars(select(User).where(User.name == "bob")).one(), clock.now(session)
         access.begin_session(session, bob, address="192.0.2.3", agent="curl/8", now=now)
     person.opens("/settings/users")
-    person.presses("Log bob out everywhere", told="1 session is ended.", sure=True)
+    person.presses("Log out everywhere: bob", told="1 session is ended.", sure=True)
     person.presses("Disable bob", told="shut out", sure=True)
     person.presses("Enable bob", told="bob")
     person.opens("/settings/tokens")

@@ -107,11 +107,18 @@ class JobRow:
 
     @property
     def left_sec(self) -> float | None:
-        """Seconds that the rest takes at the pace so far; None where nobody can say: a run that began in the middle too."""
+        """Seconds that the rest takes at the pace so far; None where nobody can say.
+
+        A run that began in the middle has no pace, and a crawl counts the articles of one list page at a time.
+        """
         done, total, took = self.progress.current, self.progress.total, self.running_for_sec
         if self.is_final or not done or not total or done > total or took is None or took < _PACE_SEC:
             return None
-        return None if self.from_page or self.attempt_count else took * (total - done) / done
+        return (
+            None
+            if self.from_page or self.attempt_count or self.current_page
+            else took * (total - done) / done
+        )
 
     @property
     def can_cancel(self) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import and_, case, func, not_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from webqueue import clock
 from webqueue.errors import InvalidInputError, NotFoundError
@@ -19,6 +19,7 @@ from webqueue.queries.paging import MAX_LIMIT, Page, checked_limit
 from webqueue.queries.runs import QUEUED, Run, last_runs_of_keys
 from webqueue.queries.site_keys import sites_by_key
 from webqueue.queries.stuck import stuck_keys
+from webqueue.queries.waiting import Waiting, waiting_for
 from webqueue.sentences import say
 
 KEY_STATES = ("running", "stuck", "cooling_down", "paused", "idle")
@@ -39,8 +40,9 @@ class RateKeyRow:
 
     Attributes:
         state: `running`, `stuck`, `cooling_down`, `paused` or `idle`.
-        next_start_at: the earliest time of its next start, None when that depends on a person or a running job.
+        next_start_at: the earliest time of its next start, None when that depends on a person, a worker or a running job.
         next_tick_at: the next scheduled run of one of its targets.
+        waiting: why the first in its line does not run, where the key itself is free.
     """
 
     key: str
@@ -59,6 +61,7 @@ class RateKeyRow:
     runs: tuple[Run, ...] = field(default_factory=tuple)
     owner: str = ""
     note: str = ""
+    waiting: Waiting | None = None
 
 
 @dataclass(frozen=True)
@@ -231,10 +234,36 @@ def _rows(session: Session, keys: Sequence[RateKey], world: _World) -> list[Rate
     names = [key.key for key in keys]
     queued = _queued_counts(session, names)
     runs = last_runs_of_keys(session, names)
-    return [_row(key, world, queued=queued.get(key.key, 0), runs=runs.get(key.key, ())) for key in keys]
+    free = [key.key for key in keys if queued.get(key.key) and _state(key, world) == "idle"]
+    waiting = _why_the_first_waits(session, free, world.now)
+    return [
+        _row(key, world, queued.get(key.key, 0), runs.get(key.key, ()), waiting.get(key.key)) for key in keys
+    ]
 
 
-def _row(key: RateKey, world: _World, *, queued: int, runs: tuple[Run, ...]) -> RateKeyRow:
+def _why_the_first_waits(session: Session, keys: Sequence[str], now: datetime) -> Mapping[str, Waiting]:
+    """Why the first in the line of each key waits; "about to start" would be untrue of most."""
+    if not keys:
+        return {}
+    first = aliased(Job)
+    head = (
+        select(first.seq)
+        .where(first.rate_key == RateKey.key, first.status == QUEUED)
+        .order_by(first.retry_at, first.seq)
+        .limit(1)
+        .correlate(RateKey)
+        .scalar_subquery()
+    )
+    jobs = session.scalars(
+        select(Job).where(Job.seq.in_(select(head).select_from(RateKey).where(RateKey.key.in_(keys))))
+    ).all()
+    why = waiting_for(session, jobs, now)
+    return {job.rate_key: why[job.seq] for job in jobs if job.seq in why}
+
+
+def _row(
+    key: RateKey, world: _World, queued: int, runs: tuple[Run, ...], waiting: Waiting | None
+) -> RateKeyRow:
     not_before = _not_before(key, world.now)
     state = _state(key, world)
     next_tick = world.ticks.get(key.key)
@@ -245,7 +274,9 @@ def _row(key: RateKey, world: _World, *, queued: int, runs: tuple[Run, ...]) -> 
         sites=world.sites.get(key.key, ()),
         running_job=world.running.get(key.key),
         queued=queued,
-        next_start_at=_next_start(key, state, queued, next_tick, not_before, world.now),
+        next_start_at=waiting.earliest_start
+        if waiting is not None
+        else _next_start(key, state, queued, next_tick, not_before, world.now),
         not_before=not_before,
         paused_by=key.paused_by if key.paused_at is not None else None,
         consecutive_blocks=key.consecutive_blocks,
@@ -256,6 +287,7 @@ def _row(key: RateKey, world: _World, *, queued: int, runs: tuple[Run, ...]) -> 
         runs=runs,
         owner=owner,
         note=note,
+        waiting=waiting,
     )
 
 

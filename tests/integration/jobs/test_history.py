@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import delete, func, select
 
+from tests.helpers.asking import counted_statements
 from tests.helpers.pools import pool_of
 from tests.helpers.waiting import wait_until
 from tests.helpers.world import START, Clock, World
@@ -60,6 +61,16 @@ def test_each_target_keeps_its_newest_whatever_they_came_to(world: World, now: C
     assert forget(world, keep=2) == 4
     assert [job.id for job in world.jobs()] == [*kept["news"], *kept["more"]]
     assert forget(world, keep=2) == 0
+
+
+def test_targets_that_keep_less_are_not_asked_one_by_one(world: World, now: Clock) -> None:
+    for number in range(20):
+        world.add_target(f"small-{number}")
+    for _ in range(3):
+        run(world)
+    with counted_statements(world.database) as asked:
+        assert forget(world, keep=2) == 1
+    assert len(asked) < 20
 
 
 def test_what_ended_too_long_ago_goes(world: World, now: Clock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
+from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from tests.helpers.admin import (
@@ -19,7 +20,7 @@ from tests.helpers.world import START
 from webqueue import clock, jobs, queries
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError, NotFoundError
-from webqueue.models import Site, Target
+from webqueue.models import Process, Site, Target
 from webqueue.queries.rate_keys import busiest_rate_keys
 
 
@@ -40,6 +41,24 @@ def test_a_key_tells_its_state(example: Database) -> None:
     assert running.running_job.id == job.id
     change_key(example, extensions=1)
     assert key_of(example).state == "stuck"
+
+
+def test_a_free_key_tells_why_the_first_in_its_line_does_not_run(example: Database) -> None:
+    submit(example)
+    submit(example, "archive")
+    row = key_of(example)
+    assert row.waiting is not None
+    assert (row.state, row.waiting.reason, row.waiting.position) == ("idle", "starting", 1)
+    assert row.next_start_at is not None
+    example.run(lambda s: jobs.pause_all(s, by="ann"))
+    row = key_of(example)
+    assert row.waiting is not None
+    assert (row.waiting.reason, row.next_start_at) == ("all_paused", None)
+    example.run(lambda s: jobs.resume_all(s, by="ann"))
+    example.run(lambda s: s.execute(delete(Process)))
+    row = key_of(example)
+    assert row.waiting is not None
+    assert (row.waiting.reason, row.next_start_at) == ("no_worker", None)
 
 
 def test_a_handler_that_its_worker_calls_stuck_is_shown_with_its_key(example: Database) -> None:

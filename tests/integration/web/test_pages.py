@@ -296,6 +296,11 @@ def test_a_running_job_tells_how_long_the_rest_takes(
     with database.transaction() as session:
         session.execute(update(Job).where(Job.id == job_id).values(from_page=31))
     assert " left" not in browser.get(f"/jobs/{job_id}").text, "it did not begin at the beginning"
+    with database.transaction() as session:
+        session.execute(update(Job).where(Job.id == job_id).values(from_page=0, current_page=2))
+    page = browser.get(f"/jobs/{job_id}").text
+    assert "30 of 90" in page
+    assert " left" not in page, "that many are on one list page of a crawl, not in all of it"
 
 
 def test_a_retry_tells_which_attempt_it_is(browser: Browser, example: None, database: Database) -> None:

@@ -226,7 +226,9 @@ class ListCrawl(Run):
                 self._poll()
                 position += 1
                 self._ctx.progress(
-                    position, len(links), f"list page {listed.number}: {link.text or link.url}"[:200]
+                    position,
+                    len(links),
+                    f"articles of list page {listed.number}: {link.text or link.url}"[:200],
                 )
                 met.add(self._crawl_link(link, states[link.url], times.get(link.url)))
                 self._check_silence(f"on list page {listed.number}")

@@ -231,7 +231,7 @@ def _explain(
         message=message,
         earliest_start=max(bounds) if knows else None,
         position=position,
-        behind=behind,
+        behind=None if behind is None else JobRef(behind.id, behind.seq, behind.target),
         also=tuple(sentence for _, sentence in reasons[1:]),
     )
 

@@ -6,7 +6,7 @@ from flask import Flask, Response, g, make_response, render_template, request
 from flask_login import current_user
 from flask_wtf.csrf import CSRFError
 from sqlalchemy.exc import DBAPIError
-from werkzeug.exceptions import HTTPException, SecurityError
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, SecurityError
 from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue import logs
@@ -64,8 +64,12 @@ def _http(error: HTTPException) -> AnyResponse:
     if request.path.startswith(API_PREFIX):
         # An address that the API does not have: told as the API tells everything (RFC 9457).
         problem = {"type": "about:blank", "title": error.name, "status": error.code}
-        return make_response(problem, error.code, {"Content-Type": "application/problem+json"})
-    return _shown(error.code)
+        response = make_response(problem, error.code, {"Content-Type": "application/problem+json"})
+    else:
+        response = make_response(_shown(error.code))
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        response.headers["Allow"] = ", ".join(error.valid_methods)  # RFC 9110, 15.5.6
+    return response
 
 
 def _foreign_host(_error: SecurityError) -> AnyResponse:

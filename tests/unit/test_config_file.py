@@ -95,6 +95,7 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("    base_url", "    base_url: http://[::1", "sites[example].base_url", "brackets"),
     ("    adapter: list", "    adapter: lists", "sites[example].adapter", "must be one of 'list'"),
     ("    timezone: Asia", "    timezone: Asia/Shanghia", "sites[example].timezone", "Did you mean Asia/Shanghai?"),
+    ("    timezone: Asia", "    timezone: Asia/Beijing", "sites[example].timezone", "Did you mean Asia/Shanghai?"),
     ("    rate_key", "    rate_key: 'a b'", "sites[example].rate_key", "is no rate key"),
     ("    min_gap_sec", "    min_gap_sec: -1", "sites[example].min_gap_sec", "at least 0"),
     ("    min_gap_sec", "    min_gap_sec: '1'", "sites[example].min_gap_sec", "must be a number, not text in quotes"),

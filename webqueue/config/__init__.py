@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webqueue.config.bulk import BulkChange, change_targets, with_tag, without_tag
+from webqueue.config.bulk import BulkChange, change_targets, with_tags, without_tags
 from webqueue.config.editing import (
     delete_site,
     delete_target,
@@ -53,6 +53,6 @@ __all__ = [
     "site_data",
     "target_data",
     "undo",
-    "with_tag",
-    "without_tag",
+    "with_tags",
+    "without_tags",
 ]

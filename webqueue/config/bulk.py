@@ -64,11 +64,11 @@ def _change(session: Session, row: Target, change: BulkChange, *, by: str, now: 
     return done.what is not What.UNCHANGED
 
 
-def with_tag(tag: str) -> BulkChange:
-    """The change that adds a tag."""
-    return lambda data: {"tags": [*data["tags"], *([] if tag in data["tags"] else [tag])]}
+def with_tags(*tags: str) -> BulkChange:
+    """The change that adds tags."""
+    return lambda data: {"tags": [*data["tags"], *(tag for tag in tags if tag not in data["tags"])]}
 
 
-def without_tag(tag: str) -> BulkChange:
-    """The change that removes a tag."""
-    return lambda data: {"tags": [one for one in data["tags"] if one != tag]}
+def without_tags(*tags: str) -> BulkChange:
+    """The change that removes tags."""
+    return lambda data: {"tags": [one for one in data["tags"] if one not in tags]}

@@ -58,7 +58,7 @@ def index() -> str:
 
 def brief(value: Any) -> str:
     """A value before or after a change, on one line and not too long."""
-    if value is None:
+    if value is None or value in ("", [], {}):
         return "–"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

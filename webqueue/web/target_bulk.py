@@ -134,12 +134,12 @@ def change() -> AnyResponse:
 
 
 def _change_of(what: str, value: str) -> config.BulkChange:
-    if what == "add_tag":
-        return config.with_tag(value)
-    if what == "remove_tag":
-        return config.without_tag(value)
+    if what in {"add_tag", "remove_tag"}:
+        # The form of a target has its tags with commas between them: one with a comma would be two after the next edit.
+        tags = dict.fromkeys(tag.strip() for tag in value.split(",") if tag.strip())
+        return config.with_tags(*tags) if what == "add_tag" else config.without_tags(*tags)
     # What is no number is refused by the rules of the field, in their words.
-    decimal = what == "interval_sec" and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value)
+    decimal = what == "interval_sec" and re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,9})?", value)
     data = {what: float(value) if decimal else value}
     return lambda _data: data
 

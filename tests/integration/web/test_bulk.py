@@ -183,6 +183,7 @@ def test_owner_note_interval_and_tags_are_changed_together(
     confirmed(browser, asked)
     assert fields_of(database, "owner") == ["", "press office", "", "press office", ""]
     assert re.search(r'2 targets changed, 0 as before\. <a href="[^"]+/undo">', browser.get("/targets").text)
+    assert "<b>owner</b>: – → press office" in browser.get("/settings/audit").text
     change("add_tag", "新闻", target=["news_0", "news_1"])
     change("add_tag", "daily")
     change("add_tag", "daily")
@@ -197,6 +198,10 @@ def test_owner_note_interval_and_tags_are_changed_together(
     assert "All 2 that match" in browser.get("/targets?select=1&q=新闻").text, "tags are searched"
     change("remove_tag", "daily", q="新闻", all="1")
     assert fields_of(database, "tags") == [["新闻"], ["新闻"], ["daily"], ["daily"], ["daily"]]
+    change("add_tag", "law, press,", target="news_4")
+    assert fields_of(database, "tags")[4] == ["daily", "law", "press"], "as the form of a target reads them"
+    change("remove_tag", "law, press", target="news_4")
+    assert fields_of(database, "tags")[4] == ["daily"]
     change("interval_sec", "2.5", target="news_3")
     assert fields_of(database, "interval_sec") == [10, 10, 10, 2.5, 10]
     change("note", "")
@@ -211,7 +216,7 @@ def test_owner_note_interval_and_tags_are_changed_together(
     ("what", "value", "said"),
     [
         ("interval_sec", "soon", "Nothing was changed."),
-        ("interval_sec", "-1", "Nothing was changed."),
+        ("interval_sec", "-1", "must be at least 0, not -1"),
         ("add_tag", "", "the new value is empty"),
         ("add_tag", "x" * 500, "Nothing was changed."),
         ("owner", "two\nlines", "Nothing was changed."),

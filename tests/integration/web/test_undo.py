@@ -47,6 +47,7 @@ def test_an_edit_is_taken_back_from_the_sentence_that_tells_of_it(
     question = browser.get(where)
     assert "Undo: 1 object?" in question.text
     assert "0 6 * * * → 0 3 * * *" in question.text
+    assert question.text.index("confirm-button") < question.text.index("<tbody>"), "a hundred rows may follow"
     assert schedule_of(database) == "0 6 * * *", "nothing is done before the answer"
     done = browser.post(where, next="/targets/news")
     assert (done.status_code, done.location) == (303, "/targets/news")

@@ -132,6 +132,10 @@ def test_targets_are_run_paused_and_resumed_together(
     browser: Browser, five: None, database: Database
 ) -> None:
     page = browser.get("/targets?select=1&q=even").text
+    assert '<input type="hidden" name="select" value="1">' in page, (
+        "another filter does not end the selecting"
+    )
+    assert 'name="select"' not in browser.get("/targets?q=even").text
     assert "All 2 that match" in page
     asked = browser.post("/bulk/targets/run", all="1", q="even")
     assert "Run now: 2 targets" in asked.text

@@ -1,12 +1,16 @@
-"""What pages cost on a large installation, alone and with many readers: `python -m benchmarks.pages`.
+"""What pages cost on a large installation, alone, with many readers and in a browser: `python -m benchmarks.pages`.
 
 A real server on SQLite with 300 targets and 40 keys. First each page by itself, with 10,000 and with 300,000 jobs; then
-20 open overviews and 6 job pages poll it as browsers do, while `GET /targets` is measured.
+20 open overviews and 6 job pages poll it as browsers do, while `GET /targets` is measured; then a browser presses
+Run now, and looks at a server that is stopped. At the end all figures stand in a table, one row a check of the pages.
 """
 
 from __future__ import annotations
 
+import gzip
+import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -16,13 +20,18 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import httpx2
+from playwright.sync_api import Page
 from sqlalchemy.orm import Session
 
+import webqueue
+from benchmarks.waiting import until_previewed, until_told, until_visible, words
 from tests.helpers.admin import log_lines, running_job
+from tests.helpers.chromium import chromium
 from tests.helpers.large import fill_large
 from tests.helpers.waiting import wait_until
 from webqueue import access, clock, migrations
@@ -33,51 +42,156 @@ ROUNDS: Final = 15
 OVERVIEWS, TAILS = 20, 6
 READ_SEC: Final = 30.0
 POLL_SEC: Final = 2.0
+LEAST_READS: Final = 20
 # Page 100 against page 1, and 300,000 jobs against 10,000.
 ALLOWED_RATIO: Final = 1.5
 _POLL: Final = re.compile(r'id="poll"[^>]* hx-get="([^"]+)"')
 
 
+# Of each kind, as many presses as rows stand on one page.
+PRESSES: Final = 15
+
+
+@dataclass
+class Serving:
+    """A web process on a filled database.
+
+    Attributes:
+        client: logged in.
+        job: the id of a running job with a log.
+        token: logs a browser in, once.
+    """
+
+    folder: Path
+    client: httpx2.Client
+    job: str
+    token: str
+    process: subprocess.Popen[str]
+    url: str
+
+    def start_again(self) -> None:
+        """After its end, at the same address."""
+        self.process, _ = started(self.folder, port=self.url.rpartition(":")[2])
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What came of one size of database: the median seconds of each page, and rows of the table by check."""
+
+    seconds: dict[str, float]
+    table: dict[str, str]
+
+
 def main() -> int:
     """Print the tables; the exit code is 1 where page 100, or many jobs, cost much more."""
-    times = {size: measured(size, with_readers=size == SIZES[0]) for size in SIZES}
+    say(f"Load of the machine before: {load()}")
+    few, many = (measured(size, everything=size == SIZES[0]) for size in SIZES)
     broken = False
-    for size, seconds in times.items():
-        ratio = seconds["/jobs, page 100"] / seconds["/jobs"]
-        say(f"{size:,} jobs: page 100 costs {ratio:.2f} times page 1")
+    ratios = []
+    for size, figures in zip(SIZES, (few, many), strict=True):
+        ratio = figures.seconds["/jobs, page 100"] / figures.seconds["/jobs"]
+        ratios.append(f"with {size:,} jobs {ratio:.2f} times page 1")
         broken |= ratio > ALLOWED_RATIO
-    few, many = (times[size] for size in SIZES)
-    for path in few:
-        ratio = many[path] / few[path]
-        say(f"{path}: with {SIZES[1]:,} jobs {ratio:.2f} times what it costs with {SIZES[0]:,}")
-        broken |= ratio > ALLOWED_RATIO
+    growths = {path: many.seconds[path] / few.seconds[path] for path in few.seconds}
+    broken |= max(growths.values()) > ALLOWED_RATIO
+    say("\n| check | measured |\n|---|---|")
+    rows = {
+        **few.table,
+        "9, page 100": "; ".join(ratios),
+        f"9, {SIZES[1]:,} jobs": "; ".join(f"{path} {growth:.2f} times" for path, growth in growths.items()),
+        **{f"{check}, {SIZES[1]:,} jobs": row for check, row in many.table.items()},
+    }
+    for check, row in sorted(rows.items(), key=lambda one: int(one[0].partition(",")[0])):
+        say(f"| {check} | {row} |")
+    say(f"\nLoad of the machine after: {load()}")
     return int(broken)
 
 
-def measured(size: int, *, with_readers: bool) -> dict[str, float]:
-    """The median seconds of each page."""
+def measured(size: int, *, everything: bool) -> Figures:
+    """Measure on a database of so many jobs.
+
+    Args:
+        size: how many jobs.
+        everything: also what many readers, and a server that stops, come to.
+    """
     with tempfile.TemporaryDirectory(prefix="webqueue-pages-") as folder, serving(Path(folder), size) as at:
-        client, job = at
         pages = {path: path for path in ("/", "/jobs", "/targets", "/rate-keys", "/schedule")}
         pages["/jobs, page 100"] = f"/jobs?cursor={size - 99 * 50 + 1}"
         seconds: dict[str, list[float]] = {name: [] for name in pages}
-        sizes: dict[str, int] = {}
+        htmls: dict[str, str] = {}
         for _ in range(ROUNDS):  # in turns, so that whatever else the machine does meets all alike
             for name, path in pages.items():
-                took, answer = timed(client, path)
+                took, answer = timed(at.client, path)
                 seconds[name].append(took)
-                sizes[name] = len(answer.content)
+                htmls[name] = answer.text
         say(f"{size:,} jobs, each page alone, {ROUNDS} times:")
         for name, times in seconds.items():
-            middle = statistics.median(times)
-            say(f"  {name:18}{middle * 1e3:6.0f} ms (longest {max(times) * 1e3:4.0f}), {sizes[name]:,} bytes")
-        if with_readers:
-            read_together(client, job)
-        return {name: statistics.median(times) for name, times in seconds.items()}
+            say(
+                f"  {name:18}{words(times)}; {len(htmls[name].encode()):,} bytes, {rows_of(htmls[name])} rows"
+            )
+        table = {"9": "; ".join(f"{name} {words(seconds[name])}" for name in ("/", "/jobs"))}
+        if everything:
+            table["9, HTML"] = "; ".join(
+                f"{name} {len(htmls[name].encode()):,} bytes with {rows_of(htmls[name])} rows"
+                for name in ("/", "/jobs")
+            )
+            table["9, CSS and JS"] = f"{code_bytes():,} bytes gzip"
+            table["8"] = read_together(at.client, at.job)
+        table |= browse(at, everything=everything)
+        return Figures({name: statistics.median(times) for name, times in seconds.items()}, table)
 
 
-def read_together(client: httpx2.Client, job: str) -> None:
-    """Print what /targets costs while many pages are open."""
+def browse(at: Serving, *, everything: bool) -> dict[str, str]:
+    """Rows of the table for what is measured in a browser."""
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(f"{at.url}/login/{at.token}")
+        page.goto(f"{at.url}/targets?q=target_1")
+        targets = [f"target_{number}" for number in range(100, 100 + PRESSES)]
+        table = {"1": f"Run now until the row says Queued: {words(until_visible(page, targets))}"}
+        if everything:
+            page.goto(f"{at.url}/targets/target_200/edit")
+            crons = [f"{number} {number} * * *" for number in range(1, 1 + PRESSES)]
+            table["2, preview"] = f"last key until the times are there: {words(until_previewed(page, crons))}"
+            table["10"] = stopped(at, page)
+        return table
+
+
+def stopped(at: Serving, page: Page) -> str:
+    """How long until an open overview says that its server is killed, or silent, and that it is back."""
+    page.goto(at.url)
+
+    def kill() -> None:
+        at.process.kill()
+        at.process.wait()
+
+    killed = until_told(page, "No answer", kill)
+    back = until_told(page, "Updated", at.start_again)
+    silent = until_told(page, "No answer", lambda: at.process.send_signal(signal.SIGSTOP))
+    awake = until_told(page, "Updated", lambda: at.process.send_signal(signal.SIGCONT))
+    return (
+        f"said {killed:.1f} s after a SIGKILL and {silent:.1f} s after a SIGSTOP; "
+        f"gone {back:.1f} s after the start and {awake:.1f} s after the SIGCONT"
+    )
+
+
+def rows_of(html: str) -> int:
+    return html.count("<tr id=")
+
+
+def code_bytes() -> int:
+    """All CSS and JavaScript of the pages, each file by itself."""
+    static = Path(webqueue.__file__).parent / "static"
+    files = [path for path in static.iterdir() if path.suffix in {".css", ".js"}]
+    return sum(len(gzip.compress(path.read_bytes())) for path in files)
+
+
+def load() -> str:
+    return ", ".join(f"{value:.2f}" for value in os.getloadavg())
+
+
+def read_together(client: httpx2.Client, job: str) -> str:
+    """What /targets costs while many pages are open."""
     stopping, answers = threading.Event(), Counter[int]()
     paths = ["/"] * OVERVIEWS + [f"/jobs/{job}"] * TAILS
     threads = [
@@ -87,16 +201,14 @@ def read_together(client: httpx2.Client, job: str) -> None:
     for thread in threads:
         thread.start()
     times, until = [], time.monotonic() + READ_SEC
-    while time.monotonic() < until:
+    while time.monotonic() < until or len(times) < LEAST_READS:
         times.append(timed(client, "/targets")[0])
     stopping.set()
     for thread in threads:
         thread.join()
     p95 = statistics.quantiles(times, n=20)[-1]
-    say(
-        f"  {OVERVIEWS} overviews and {TAILS} job pages open: /targets {statistics.median(times) * 1e3:.0f} ms, "
-        f"p95 {p95 * 1e3:.0f} ms ({len(times)} times); {sum(answers.values())} polls: {dict(answers)}"
-    )
+    told = ", ".join(f"{count} {status}" for status, count in sorted(answers.items()))
+    return f"/targets {words(times)}, p95 {p95 * 1e3:.0f} ms; polls answered: {told}"
 
 
 def keep_open(client: httpx2.Client, path: str, stopping: threading.Event, answers: Counter[int]) -> None:
@@ -124,37 +236,45 @@ def timed(client: httpx2.Client, path: str) -> tuple[float, httpx2.Response]:
 
 
 @contextmanager
-def serving(folder: Path, size: int) -> Iterator[tuple[httpx2.Client, str]]:
-    """A web process on a filled database: a client that is logged in, and the id of a running job with a log."""
+def serving(folder: Path, size: int) -> Iterator[Serving]:
+    """A web process on a filled database."""
     database = Database(f"sqlite:///{folder / 'webqueue.sqlite3'}", instance_path=folder)
     migrations.upgrade(database)
 
-    def fill(session: Session) -> tuple[str, str]:
+    def fill(session: Session) -> tuple[str, str, str]:
         now = clock.now(session)
         fill_large(session, size)
         running = running_job(session, "target_007")
         log_lines(session, running, *(f"List page {number}: 20 links" for number in range(500)))
-        user = access.create_user(session, "reader", "a long password", "viewer", by="benchmark", now=now)
-        return access.new_login_link(session, user, now), running.id
+        user = access.create_user(session, "reader", "a long password", "admin", by="benchmark", now=now)
+        links = [access.new_login_link(session, user, now) for _ in range(2)]
+        return running.id, links[0], links[1]
 
-    token, job = database.run(fill)
+    job, token, browsers = database.run(fill)
     database.close()
-    command: list[str | Path] = [Path(sys.executable).parent / "webqueue", "web", "--port", "0"]
+    process, url = started(folder)
+    limits = httpx2.Limits(max_connections=OVERVIEWS + TAILS + 4)
+    with httpx2.Client(base_url=url, follow_redirects=True, timeout=60.0, limits=limits) as client:
+        at = Serving(folder, client, job, browsers, process, url)
+        try:
+            client.get(f"/login/{token}").raise_for_status()
+            yield at
+        finally:
+            at.process.terminate()
+            at.process.wait()
+
+
+def started(folder: Path, port: str = "0") -> tuple[subprocess.Popen[str], str]:
+    """A web process, and where it answers."""
+    command: list[str | Path] = [Path(sys.executable).parent / "webqueue", "web", "--port", port]
     process = subprocess.Popen(  # noqa: S603 - our own command
         command, env={"WEBQUEUE_INSTANCE_PATH": str(folder)}, stdout=subprocess.PIPE, text=True
     )
-    try:
-        assert process.stdout is not None
-        line = wait_until(process.stdout.readline, timeout=30)
-        address = re.search(r"http://\S+", line)
-        assert address is not None, line
-        limits = httpx2.Limits(max_connections=OVERVIEWS + TAILS + 4)
-        with httpx2.Client(base_url=address[0], follow_redirects=True, timeout=60.0, limits=limits) as client:
-            client.get(f"/login/{token}").raise_for_status()
-            yield client, job
-    finally:
-        process.terminate()
-        process.wait()
+    assert process.stdout is not None
+    line = wait_until(process.stdout.readline, timeout=30)
+    address = re.search(r"http://[0-9.:]+", line)
+    assert address is not None, line
+    return process, address[0]
 
 
 def say(text: str) -> None:

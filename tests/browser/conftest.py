@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Literal, Protocol
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page
 
+from tests.conftest import SQLITE_FILE
 from tests.helpers.admin import Admin, running_admin
-from tests.helpers.requirements import lacking
+from tests.helpers.chromium import chromium
+from tests.helpers.large import let_workers_live, make_large_file
+from tests.helpers.pages import every_page
+from tests.helpers.requirements import MissingRequirementError, lacking
+from webqueue import settings as webqueue_settings
 from webqueue.database import Database
 from webqueue.settings import Settings
 
@@ -49,25 +54,65 @@ def admin(settings: Settings, database: Database) -> Iterator[Admin]:
 
 
 @pytest.fixture(scope="session")
+def large_file(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_large_file(_sqlite_template, tmp_path_factory.mktemp("large"))
+
+
+@pytest.fixture
+def large_settings(large_file: Path, tmp_path: Path) -> Settings:
+    """Of an instance with 300 targets, 40 keys and 10,000 jobs: a copy of its own, which takes milliseconds."""
+    return copied(large_file, tmp_path / "large")
+
+
+@pytest.fixture
+def large(large_settings: Settings) -> Iterator[Admin]:
+    """A running admin on it, as the checks of the pages ask for."""
+    with served(large_settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def large_pages(large_file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """All pages of such an admin: their addresses, and their HTML."""
+    with served(copied(large_file, tmp_path_factory.mktemp("pages") / "large")) as running:
+        return every_page(running)
+
+
+def copied(file: Path, folder: Path) -> Settings:
+    """The settings of a new instance with a copy of the database."""
+    folder.mkdir()
+    shutil.copyfile(file, folder / SQLITE_FILE)
+    return webqueue_settings.load(
+        instance_path=folder, database_url=f"sqlite:///{folder / SQLITE_FILE}", allow_private_addresses=True
+    )
+
+
+def opened(settings: Settings) -> Database:
+    """The database of the instance."""
+    return Database(str(settings.database_url), instance_path=settings.instance_path)
+
+
+@contextmanager
+def served(settings: Settings) -> Iterator[Admin]:
+    """A running admin of the instance, whose workers live."""
+    database = opened(settings)
+    try:
+        database.run(let_workers_live)
+        with running_admin(settings, database) as running:
+            yield running
+    finally:
+        database.close()
+
+
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """One Chromium for the whole run. It asks nobody for updates, and sends nothing home."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        lacking("These tests need Chromium (Debian: apt-get install chromium).")
-    arguments = [
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--no-first-run",
-    ]
-    if os.geteuid() == 0:
-        # Chromium's sandbox does not work as root. It only ever loads the pages of the tests.
-        arguments.append("--no-sandbox")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=arguments)
+    """One Chromium for the whole run."""
+    with ExitStack() as stack:
+        try:
+            started = stack.enter_context(chromium())
+        except MissingRequirementError as error:
+            lacking(str(error))
         yield started
-        started.close()
 
 
 @pytest.fixture
@@ -97,6 +142,7 @@ def browser_page(browser: Browser, console_errors: list[str]) -> Iterator[Browse
                 )
             )
             context.set_default_timeout(15_000)
+            context.set_default_navigation_timeout(60_000)  # other tests have the machine as well
             page = context.new_page()
 
             def on_console(message: ConsoleMessage) -> None:

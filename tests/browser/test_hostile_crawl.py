@@ -17,7 +17,7 @@ from playwright.sync_api import Dialog, Page
 from sqlalchemy import select
 
 from tests.browser.conftest import BrowserPage
-from tests.browser.test_pages import watch_requests
+from tests.browser.looks import watch_requests
 from tests.helpers.admin import Admin, add_site, add_target
 from tests.helpers.pools import QUICK
 from tests.helpers.servers.base import HTML, Exchange, Server, Site, not_found

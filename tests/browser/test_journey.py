@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Page, expect
-from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from tests.browser.conftest import BrowserPage
@@ -148,30 +147,6 @@ def test_everything_is_paused_after_asking(admin: Admin, browser_page: BrowserPa
     expect(page.get_by_text("Everything is paused by admin.")).to_be_visible()
     page.get_by_role("button", name="Resume all").click()
     expect(page.get_by_role("button", name="Pause all")).to_be_visible()
-
-
-def test_run_now_shows_the_job_at_once_and_leaves_the_page_where_it_is(
-    admin: Admin, browser_page: BrowserPage
-) -> None:
-    example(admin)
-    page = browser_page()
-    page.goto(admin.login_link())
-    page.goto(f"{admin.url}/targets")
-    page.evaluate("window.untouched = true")
-    page.get_by_role("button", name="Run now: example_news").click()
-    expect(page.locator("#target-example_news .st")).to_have_text("Queued", timeout=3000)
-    assert page.evaluate("window.untouched") is True
-
-
-def test_two_presses_at_once_make_one_job(admin: Admin, browser_page: BrowserPage) -> None:
-    example(admin)
-    page = browser_page()
-    page.goto(admin.login_link())
-    page.goto(f"{admin.url}/targets")
-    page.get_by_role("button", name="Run now: example_news").dblclick()
-    expect(page.get_by_role("status")).to_contain_text("Already queued as #1.")
-    with admin.database.reading() as session:
-        assert session.scalar(select(func.count()).select_from(Job)) == 1
 
 
 def test_a_try_leads_to_its_job(admin: Admin, browser_page: BrowserPage) -> None:

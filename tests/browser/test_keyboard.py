@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from playwright.sync_api import Page, expect
 from sqlalchemy import func, select
 
 from tests.browser.conftest import BrowserPage
 from tests.helpers.admin import Admin, fill
 from webqueue.models import Job, Target
+
+# The controls that a person sees, in the order of the page, numbered; then what has the focus, and how it shows that.
+NUMBER: Final = """() => {
+  const all = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")]
+    .filter((one) => one.checkVisibility({visibilityProperty: true}));
+  all.forEach((one, number) => { one.dataset.number = number; });
+  return all.length;
+}"""
+FOCUSED: Final = """() => {
+  const one = document.activeElement, style = getComputedStyle(one), box = one.getBoundingClientRect();
+  const shown = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+  const inside = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+  return [Number(one.dataset.number ?? -1), shown && inside];
+}"""
+IN_DIALOG: Final = "document.activeElement.closest('dialog')?.id"
 
 
 def opened(admin: Admin, browser_page: BrowserPage) -> Page:
@@ -76,3 +93,47 @@ def test_keys_are_off_in_fields_and_settings(admin: Admin, browser_page: Browser
     expect(page).to_have_url(f"{admin.url}/settings")
     with admin.database.reading() as session:
         assert session.scalar(select(func.count()).select_from(Job)) == before
+
+
+def test_tab_reaches_every_control_in_its_order_and_shows_where_it_is(
+    large: Admin, browser_page: BrowserPage
+) -> None:
+    page = browser_page()
+    page.goto(large.login_link())
+    controls = page.evaluate(NUMBER)
+    assert controls > 100
+    walked = []
+    for _ in range(controls):
+        page.keyboard.press("Tab")
+        walked.append(page.evaluate(FOCUSED))
+    assert walked == [[number, True] for number in range(controls)]
+
+
+def test_a_job_is_run_and_cancelled_by_tab_and_enter_alone(large: Admin, browser_page: BrowserPage) -> None:
+    page = browser_page()
+    page.goto(large.login_link())
+
+    def go_to(name: str) -> None:
+        for _ in range(page.evaluate(NUMBER)):
+            page.keyboard.press("Tab")
+            label = page.evaluate(
+                "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent"
+            )
+            if label.startswith(name):
+                return
+        raise AssertionError(f"Tab leads to no {name}")
+
+    go_to("Cancel job")
+    page.keyboard.press("Enter")
+    assert page.evaluate(IN_DIALOG) == "confirm", "the focus is where the question is"
+    page.keyboard.press("Escape")
+    expect(page.locator("#confirm")).to_be_hidden()
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Cancel job")
+    page.keyboard.press("Enter")
+    go_to("Cancel job")
+    assert page.evaluate(FOCUSED)[1]
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("is being cancelled.")
+    go_to("Run now: target_120")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("Queued as #")

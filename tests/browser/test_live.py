@@ -2,18 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
 
+import pytest
 from playwright.sync_api import Page, Response, expect
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from tests.browser.conftest import BrowserPage
-from tests.helpers.admin import Admin, add_site, add_target, add_worker, fill, log_lines, running_job
+from tests.browser.conftest import BrowserPage, opened
+from tests.helpers.admin import (
+    Admin,
+    add_site,
+    add_target,
+    add_worker,
+    fill,
+    log_lines,
+    running_admin,
+    running_job,
+)
+from tests.helpers.pages import logged_in, polls
 from tests.helpers.waiting import wait_until
 from webqueue import clock, jobs
 from webqueue.models import Job, RateKey
+from webqueue.settings import Settings
+
+LIVE_PAGES: Final = 7
+POLL_MS: Final = 2_000
+UPDATES: Final = 15
+BLOCKED: Final = "shop.example.com"
+# Everything opened, half a sentence in each field, the focus in the first one, or else on a button that is polled.
+HOLD: Final = """() => {
+  const details = [...document.querySelectorAll("main details")];
+  for (const one of details) one.open = true;
+  const fields = [...document.querySelectorAll("main input[type=text], main input[type=search], main textarea")];
+  for (const one of fields) one.value = "half a sent";
+  const focused = fields[0] || document.querySelector("main button");
+  focused.focus();
+  scrollTo(0, 120);
+  window.held = {details, fields, focused};
+}"""
+HELD: Final = """() => ({
+  open: held.details.filter((one) => one.isConnected && one.open).length,
+  typed: held.fields.filter((one) => one.isConnected && one.value === "half a sent").length,
+  lost: [...held.details, ...held.fields].filter((one) => !one.isConnected).length,
+  focused: document.activeElement === held.focused,
+  scroll: scrollY,
+})"""
 
 
 def wait_for(page: Page, condition: Callable[[], bool]) -> None:
@@ -82,10 +122,35 @@ def test_the_log_is_appended_and_followed(admin: Admin, browser_page: BrowserPag
     assert page.evaluate("document.getElementById('log').scrollTop") == 0
 
 
-def test_a_poll_answers_204_until_something_changes(admin: Admin, browser_page: BrowserPage) -> None:
-    fill(admin.database)
+def test_an_unchanged_poll_of_any_page_is_204(large: Admin, large_pages: dict[str, str]) -> None:
+    client = logged_in(large)
+    pages = {path: client.get(path).text for path in one_of_each(large, large_pages)}
+    for path, poll in polls(pages).items():
+        answer = client.get(poll)
+        assert (answer.status_code, answer.data) == (204, b""), path
+
+
+def test_a_poll_answers_204_until_something_changes(large: Admin, browser_page: BrowserPage) -> None:
     page = browser_page()
-    page.goto(admin.login_link())
+    page.clock.install()
+    page.goto(large.login_link())
+    statuses = watch_polls(page)
+    expect(page.locator("#updated")).to_contain_text("Updated")
+    for number in range(2):
+        page.clock.run_for(POLL_MS)
+        wait_for(page, partial(came, statuses, number + 1))
+    assert set(statuses) == {204}
+    large.database.run(lambda session: jobs.pause_key(session, "www.example.org", by="ann"))
+    page.clock.run_for(POLL_MS)
+    wait_for(page, lambda: 200 in statuses)
+    expect(page.locator("tr[data-key='www.example.org']")).to_contain_text("Paused")
+    page.clock.run_for(POLL_MS)
+    wait_for(page, lambda: statuses[-1] == 204)
+    assert statuses.count(200) == 1
+
+
+def watch_polls(page: Page) -> list[int]:
+    """The statuses of the page's polls, as they come in."""
     statuses: list[int] = []
 
     def note(response: Response) -> None:
@@ -93,47 +158,65 @@ def test_a_poll_answers_204_until_something_changes(admin: Admin, browser_page: 
             statuses.append(response.status)
 
     page.on("response", note)
-    expect(page.locator("#updated")).to_contain_text("Updated")
-    wait_for(page, lambda: len(statuses) >= 2)
-    assert set(statuses) == {204}
-    admin.database.run(lambda session: jobs.pause_key(session, "hostile.example", by="ann"))
-    expect(page.locator("tr[data-key='hostile.example'] .st")).to_have_text("Paused")
-    wait_for(page, lambda: statuses[-1] == 204)
-    assert statuses.count(200) == 1
+    return statuses
 
 
-def block(session: Session, times: int) -> None:
-    """As if the key had been blocked so often in a row."""
+def came(statuses: list[int], least: int, status: int | None = None) -> bool:
+    """Whether so many answers came, of that status where one is given."""
+    return (len(statuses) if status is None else statuses.count(status)) >= least
+
+
+def change_everything(session: Session, number: int) -> None:
+    """What each live page shows changes: a running job and its log, and a key."""
+    now = clock.now(session)
     session.execute(
-        update(RateKey)
-        .where(RateKey.key == "shop.example.com")
-        .values(consecutive_blocks=times, modified_at=clock.now(session))
+        update(RateKey).where(RateKey.key == BLOCKED).values(consecutive_blocks=100 + number, modified_at=now)
+    )
+    running = session.scalars(select(Job).where(Job.status == "running")).one()
+    log_lines(session, running, f"Update {number}")
+    session.execute(
+        update(Job).where(Job.seq == running.seq).values(progress_current=2000 + number, modified_at=now)
     )
 
 
-def test_updates_keep_focus_open_details_typed_text_and_scroll(
-    admin: Admin, browser_page: BrowserPage
+def one_of_each(admin: Admin, pages: dict[str, str]) -> list[str]:
+    """One live page of each kind; of jobs the running one, of keys the one that changes."""
+    with admin.database.reading() as session:
+        running = session.scalars(select(Job.id).where(Job.status == "running")).one()
+    adapter = admin.app.url_map.bind("")
+    wanted = {"jobs.show": {"name": running}, "rate_keys.show": {"key": BLOCKED}}
+    kinds: dict[str, str] = {}
+    for path in polls(pages):
+        endpoint, values = adapter.match(urlsplit(path).path)
+        if values == wanted.get(endpoint, values):
+            kinds.setdefault(endpoint, path)
+    assert len(kinds) >= LIVE_PAGES
+    return list(kinds.values())
+
+
+def test_30_seconds_of_updates_keep_focus_open_details_typed_text_and_scroll(
+    large: Admin, large_pages: dict[str, str], browser_page: BrowserPage
 ) -> None:
-    fill(admin.database)
     page = browser_page()
-    page.goto(admin.login_link())
-    page.goto(f"{admin.url}/rate-keys/shop.example.com")
-    page.get_by_text("Pause this key").click()
-    page.get_by_label("Why (others will read it)").fill("half a sent")
-    page.evaluate("scrollTo(0, 200)")
-    before = page.evaluate("scrollY")
-    button = page.get_by_role("button", name="Cancel job").first.element_handle()
-    for number in range(3):
-        admin.database.run(partial(block, times=7 + number))
-        expect(page.get_by_text(f"Blocked {7 + number} times in a row")).to_be_visible()
-    note = page.get_by_label("Why (others will read it)")
-    expect(note).to_be_focused()
-    assert note.input_value() == "half a sent"
-    assert page.evaluate("scrollY") == before
-    assert button is not None
-    assert button.evaluate("element => element.isConnected"), (
-        "a button that did not change is the same button"
-    )
+    page.clock.install()  # 30 s by the clock of the page, with one update each time that it asks
+    page.goto(large.login_link())
+    statuses = watch_polls(page)
+    number = 0
+    for path in one_of_each(large, large_pages):
+        page.goto(large.url + path)
+        page.evaluate(HOLD)
+        held = page.evaluate(HELD)
+        statuses.clear()
+        for update_number in range(1, UPDATES + 1):
+            number += 1
+            large.database.run(partial(change_everything, number=number))
+            page.clock.run_for(POLL_MS)
+            wait_for(page, partial(came, statuses, update_number, status=200))
+        page.clock.run_for(POLL_MS)
+        wait_for(page, lambda: statuses[-1] == 204)  # the page is as new as its last update
+        assert page.evaluate(HELD) == held, path
+        assert held["focused"], path
+        assert held["lost"] == 0, path
 
 
 def test_a_schedule_is_explained_while_it_is_typed(admin: Admin, browser_page: BrowserPage) -> None:
@@ -148,14 +231,43 @@ def test_a_schedule_is_explained_while_it_is_typed(admin: Admin, browser_page: B
     expect(page.locator("#preview")).to_contain_text("hour field", timeout=3000)
 
 
-def test_a_server_that_stopped_is_told_and_a_new_answer_ends_it(
-    admin: Admin, browser_page: BrowserPage, console_errors: list[str]
+@pytest.mark.parametrize("silent", [False, True], ids=["refuses", "silent"])
+def test_a_server_that_stopped_is_told_within_15_seconds_and_a_new_answer_ends_it(
+    large_settings: Settings, browser_page: BrowserPage, console_errors: list[str], silent: bool
 ) -> None:
-    fill(admin.database)
+    database = opened(large_settings)
+    # Nothing runs: that is when pages ask seldom.
+    database.run(
+        lambda session: session.execute(
+            update(Job).where(Job.status == "running").values(status="failed", retry_at=None)
+        )
+    )
     page = browser_page()
-    page.goto(admin.login_link())
-    page.route("**/*live=*", lambda route: route.abort())
-    expect(page.locator("#updated")).to_contain_text("No answer since", timeout=15_000)
-    page.unroute("**/*live=*")
-    expect(page.locator("#updated")).to_contain_text("Updated", timeout=15_000)
+    page.clock.install()
+    with ExitStack() as stack:
+        stack.callback(database.close)
+        with running_admin(large_settings, database) as admin:
+            page.goto(admin.login_link())
+            expect(page.locator("#poll")).to_have_attribute("data-seconds", "10")
+            expect(page.locator("#updated")).to_contain_text("Updated")
+            page.clock.pause_at(datetime.now(UTC) + timedelta(seconds=1))
+        port = urlsplit(admin.url).port
+        assert port is not None
+        with hung_server(port) if silent else nullcontext():
+            page.clock.run_for(15_000)
+            expect(page.locator("#updated")).to_contain_text("No answer since")
+        stack.enter_context(running_admin(large_settings, database, port))
+
+        def recovered() -> bool:
+            page.clock.run_for(1_000)
+            return "Updated" in page.locator("#updated").inner_text()
+
+        wait_for(page, recovered)
     console_errors.clear()  # the browser notes the requests that failed
+
+
+@contextmanager
+def hung_server(port: int) -> Iterator[None]:
+    """A server that takes connections, and says nothing."""
+    with socket.create_server(("127.0.0.1", port)):
+        yield

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
+from flask import Flask
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -36,10 +37,11 @@ PASSWORD = "correct horse battery"
 
 @dataclass(frozen=True)
 class Admin:
-    """A running admin: where it is, and its database."""
+    """A running admin: where it is, its database, and the application that answers."""
 
     url: str
     database: Database
+    app: Flask
 
     def login_link(self) -> str:
         """A link that logs the administrator in once; makes that user when there is none."""
@@ -64,15 +66,14 @@ class _Quiet(WSGIRequestHandler):
 
 
 @contextmanager
-def running_admin(settings: Settings, database: Database) -> Iterator[Admin]:
-    """Serve the pages on a free port until the block ends."""
-    server = make_server(
-        "127.0.0.1", 0, create_app(settings, database), threaded=True, request_handler=_Quiet
-    )
+def running_admin(settings: Settings, database: Database, port: int = 0) -> Iterator[Admin]:
+    """Serve the pages until the block ends, on a free port if none is given."""
+    app = create_app(settings, database)
+    server = make_server("127.0.0.1", port, app, threaded=True, request_handler=_Quiet)
     thread = threading.Thread(target=server.serve_forever, name="test web server")
     thread.start()
     try:
-        yield Admin(f"http://127.0.0.1:{server.server_port}", database)
+        yield Admin(f"http://127.0.0.1:{server.server_port}", database, app)
     finally:
         server.shutdown()
         thread.join()

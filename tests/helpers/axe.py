@@ -11,13 +11,21 @@ from playwright.sync_api import Page
 GRAVE = ("serious", "critical")
 
 
-def grave_violations(page: Page) -> list[str]:
+def grave_violations(page: Page, *rules: str) -> list[str]:
     """The serious and critical violations on a page, one line each: rule, element, what is wrong.
+
+    Args:
+        page: that is open.
+        rules: of axe-core, by default all of them.
 
     The script is evaluated by the browser's debugger, which a content security policy does not hold back.
     """
-    page.evaluate(_source())
-    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    if page.evaluate("typeof axe === 'undefined'"):
+        page.evaluate(_source())
+    chosen = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
+    found: dict[str, Any] = page.evaluate(
+        "(chosen) => axe.run(document, {resultTypes: ['violations'], preload: false, ...chosen})", chosen
+    )
     return [
         f"{violation['id']}: {node['target']} {node['failureSummary']}"
         for violation in found["violations"]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, text, update
 from sqlalchemy.orm import Session
 
-from tests.helpers.admin import add_site, add_target, add_worker
-from webqueue import clock, jobs
-from webqueue.models import Job, RateKey
+from tests.helpers.admin import HOSTILE, add_site, add_target, add_worker, fill, finished_job, log_lines
+from webqueue import clock, config, jobs
+from webqueue.database import Database
+from webqueue.models import Job, Process, RateKey, Target
 
 KEYS: Final = 40
 TARGETS: Final = 300
+JOBS: Final = 10_000
 QUEUED: Final = 200
 STATUSES: Final = ("done", "done", "done", "failed", "cancelled", "skipped", "done", "failed")
 _BATCH: Final = 10_000
@@ -63,3 +68,74 @@ def fill_large(session: Session, count: int) -> None:
             rows.clear()
     for key in session.scalars(select(RateKey).order_by(RateKey.key)).all():
         jobs.settle(session, key, now)
+
+
+def make_large_file(migrated: Path, folder: Path) -> Path:
+    """A SQLite file with 40 keys, 300 targets and 10,000 jobs, and beside them what `fill` adds: every state.
+
+    Args:
+        migrated: a file with the tables.
+        folder: for the new one.
+    """
+    file = folder / "large.sqlite3"
+    shutil.copyfile(migrated, file)
+    database = Database(f"sqlite:///{file}", instance_path=folder)
+    try:
+        database.run(lambda session: fill_large(session, JOBS))
+        fill(database)
+        database.run(_add_hostile_target)
+    finally:
+        database.close()
+    connection = sqlite3.connect(file)
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        connection.close()
+    return file
+
+
+def add_past(database: Database, times: int) -> None:
+    """Let the jobs that ended have happened so many times before as well, a week earlier each time; SQLite only."""
+    columns = [column.name for column in Job.__table__.columns if column.name != "seq"]
+    earlier = "strftime('%Y-%m-%d %H:%M:%f000', {}, '-' || (n * 8) || ' days')"
+    values = [
+        "printf('%06x%06x', n, seq)" if name in {"id", "root_id"} else earlier.format(name)
+        if name.endswith("_at") else name
+        for name in columns
+    ]  # fmt: skip
+    with database.transaction() as session:
+        session.execute(text("PRAGMA cache_size = -300000"))
+        session.execute(
+            text(
+                f"WITH RECURSIVE past(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM past WHERE n < {times}) "
+                f"INSERT INTO jobs ({', '.join(columns)}) SELECT {', '.join(values)} FROM past, jobs "
+                "WHERE status NOT IN ('queued', 'running') AND target_code LIKE 'target%' ORDER BY n DESC, seq"
+            )
+        )
+
+
+def let_workers_live(session: Session) -> None:
+    """Workers and schedulers have just told that they live, however old the file is."""
+    session.execute(update(Process).values(heartbeat_at=clock.now(session) + timedelta(minutes=10)))
+
+
+def _add_hostile_target(session: Session) -> None:
+    """A target with a name that no form takes: whatever a database holds, pages show it as text."""
+    now = clock.now(session)
+    session.add(
+        Target(
+            code=HOSTILE, site_code="hostile", handler="python", params={"function": HOSTILE}, schedule="0 5 * * *",
+            next_tick_at=now + timedelta(minutes=1), created_at=now, changed_at=now,
+        )
+    )  # fmt: skip
+    session.flush()
+    # A change and a deletion that can be undone.
+    add_target(session, "hostile_target", "hostile", note=HOSTILE * 2, owner=HOSTILE)
+    add_target(session, "deleted", "hostile", note=HOSTILE)
+    config.delete_target(session, "deleted", by=HOSTILE, now=now)
+    job = finished_job(
+        session, HOSTILE, ago=timedelta(minutes=1), seconds=1, status="failed", error_msg=HOSTILE
+    )
+    log_lines(session, job, HOSTILE)
+    finished_job(session, HOSTILE, ago=timedelta(minutes=2), seconds=1, attention=HOSTILE)
+    jobs.submit(session, HOSTILE, by=HOSTILE)

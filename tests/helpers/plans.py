@@ -45,6 +45,37 @@ def recorded(database: Database) -> Iterator[list[Sent]]:
             event.remove(engine, "before_cursor_execute", note)
 
 
+_STEPS_A_CALL = 100
+
+
+class Work:
+    """How many steps SQLite's machine made, rounded to hundreds: as many each time, whatever else the computer does."""
+
+    steps = 0
+
+
+@contextmanager
+def counted(database: Database) -> Iterator[Work]:
+    """Count what SQLite does for the readers of the database while the block runs."""
+    work, seen = Work(), set[Any]()
+
+    def count() -> int:
+        work.steps += _STEPS_A_CALL
+        return 0
+
+    def watch(connection: Any, _record: object, _proxy: object) -> None:
+        connection.set_progress_handler(count, _STEPS_A_CALL)
+        seen.add(connection)
+
+    event.listen(database.engine, "checkout", watch)
+    try:
+        yield work
+    finally:
+        event.remove(database.engine, "checkout", watch)
+        for connection in seen:
+            connection.set_progress_handler(None, 0)
+
+
 def scans(connection: Connection, sent: Sent, tables: frozenset[str]) -> list[str]:
     """The parts of the statement's plan that walk one of the tables, in words; none is what one wants."""
     if connection.dialect.name == "sqlite":

@@ -2,23 +2,28 @@
 (() => {
   "use strict";
   const byId = (id) => document.getElementById(id);
-  const UNANSWERED_AFTER = 15000;
+  const UNANSWERED_AFTER = 14000; // whoever looks at a server that stopped is told within 15 s
 
   // What is written here, in the language of the page.
   const words = JSON.parse(document.querySelector("meta[name=webqueue-words]")?.content || "{}");
   const say = (name, values) => (words[name] || "").replace(/\{(\w+)\}/g, (_, key) => values[key]);
 
   // Polling: soon while something runs, seldom else, never in a hidden tab.
-  let timer = 0, polling = false, answeredAt = Date.now(), failed = false;
+  let timer = 0, silence = 0, polling = false, answeredAt = Date.now(), failed = false;
 
   const clock = (at) => at.toISOString().slice(11, 19) + " UTC";
   const showUpdated = () => {
     const place = byId("updated");
     if (!place || !byId("poll")) return;
-    const late = failed || Date.now() - answeredAt > UNANSWERED_AFTER + seconds() * 1000;
+    const late = failed || Date.now() - answeredAt >= UNANSWERED_AFTER;
     place.hidden = false;
     place.className = late ? "late" : "";
     place.textContent = say(late ? "late" : "updated", { time: clock(new Date(answeredAt)) });
+  };
+  const answered = () => {
+    answeredAt = Date.now();
+    clearTimeout(silence);
+    silence = setTimeout(() => { if (!document.hidden) showUpdated(); }, UNANSWERED_AFTER);
   };
   const seconds = () => Number(byId("poll")?.dataset.seconds || 10);
   const schedule = () => {
@@ -37,7 +42,7 @@
   document.addEventListener("htmx:after:request", (event) => {
     if (!isPoll(event)) return;
     failed = event.detail.ctx.response.status >= 500;
-    if (!failed) answeredAt = Date.now();
+    if (!failed) answered();
   });
   document.addEventListener("htmx:error", (event) => {
     if (isPoll(event)) failed = true;
@@ -149,6 +154,6 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     if (byId("follow-label")) byId("follow-label").hidden = false;
-    showTimes(); showUpdated(); follow(); fade(); schedule();
+    answered(); showTimes(); showUpdated(); follow(); fade(); schedule();
   });
 })();

@@ -23,7 +23,8 @@ def index() -> Response:
     if (nothing := live.unchanged(version)) is not None:
         return nothing
     counts = queries.counts(session)
-    keys = busiest_rate_keys(session, limit=KEYS_SHOWN)
+    busiest = busiest_rate_keys(session, limit=KEYS_SHOWN + 1)
+    keys = busiest[:KEYS_SHOWN]
     return live.page(
         "overview.html",
         version=version,
@@ -32,6 +33,7 @@ def index() -> Response:
         section="overview",
         counts=counts,
         keys=keys,
+        more_keys=len(busiest) > len(keys),
         cooling=[key for key in keys if key.state == "cooling_down"],
         stuck=[key for key in keys if key.state == "stuck"],
         overbooked=overbooked_keys(session),

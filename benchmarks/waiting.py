@@ -1,0 +1,60 @@
+"""What a person at a browser waits for: a job after Run now, and the word that a server has stopped."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Final
+
+from playwright.sync_api import Page
+
+# Notes when a button is pressed, and when a text is first there: both by the clock of the page.
+_WATCH: Final = """([selector, text]) => {
+  window.seen = null;
+  const look = () => {
+    const place = document.querySelector(selector);
+    if (place && place.textContent.includes(text)) { window.seen = performance.now(); watcher.disconnect(); }
+  };
+  const watcher = new MutationObserver(look);
+  watcher.observe(document, {subtree: true, childList: true, characterData: true});
+  document.addEventListener("click", () => { window.pressed = performance.now(); }, {capture: true, once: true});
+}"""
+PATIENCE_MS: Final = 60_000
+
+
+def until_visible(page: Page, targets: list[str]) -> list[float]:
+    """Seconds from each press of Run now until the target's row says that its job is queued."""
+    seconds = []
+    for target in targets:
+        page.evaluate(_WATCH, [f"#target-{target}", "Queued"])
+        page.get_by_role("button", name=f"Run now: {target}", exact=True).click()
+        page.wait_for_function("window.seen !== null", timeout=PATIENCE_MS)
+        seconds.append(page.evaluate("(window.seen - window.pressed) / 1000"))
+    return seconds
+
+
+def until_previewed(page: Page, crons: list[str]) -> list[float]:
+    """Seconds from the last key of a schedule until its times are there."""
+    seconds = []
+    for cron in crons:
+        page.evaluate(_WATCH, ["#preview", f"At {cron.split()[1].zfill(2)}:{cron.split()[0].zfill(2)}"])
+        page.locator("#f-schedule").fill(cron)
+        began = page.evaluate("performance.now()")
+        page.wait_for_function("window.seen !== null", timeout=PATIENCE_MS)
+        seconds.append((page.evaluate("window.seen") - began) / 1000)
+    return seconds
+
+
+def until_told(page: Page, word: str, act: Callable[[], None]) -> float:
+    """Seconds from something that happens to the server until the page says the word."""
+    began = time.monotonic()
+    act()
+    page.locator("#updated", has_text=word).wait_for(timeout=PATIENCE_MS)
+    return time.monotonic() - began
+
+
+def words(seconds: list[float]) -> str:
+    """`median 43 ms, longest 61 ms of 15`."""
+    middle, longest = statistics.median(seconds) * 1e3, max(seconds) * 1e3
+    return f"median {middle:.0f} ms, longest {longest:.0f} ms of {len(seconds)}"

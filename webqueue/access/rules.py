@@ -8,7 +8,7 @@ from typing import Final
 
 from webqueue.errors import InvalidInputError, Problem
 from webqueue.models import Role
-from webqueue.sentences import say
+from webqueue.sentences import say, say_some
 
 MIN_PASSWORD: Final = 8  # NIST SP 800-63B section 5.1.1.2
 MAX_PASSWORD: Final = 1024  # a longer one costs time and adds nothing
@@ -60,9 +60,10 @@ def password_problems(password: str, name: str) -> list[Problem]:
         return [
             Problem(
                 "password",
-                say(
+                say_some(
+                    "The password has %(count)s character; needed are %(least)s.",
                     "The password has %(count)s characters; needed are %(least)s.",
-                    count=len(password),
+                    len(password),
                     least=MIN_PASSWORD,
                 ),
             )

@@ -9,15 +9,19 @@ from typing import Final
 
 from playwright.sync_api import Page
 
-# Notes when a button is pressed, and when a text is first there: both by the clock of the page.
-_WATCH: Final = """([selector, text]) => {
-  window.seen = null;
-  const look = () => {
-    const place = document.querySelector(selector);
-    if (place && place.textContent.includes(text)) { window.seen = performance.now(); watcher.disconnect(); }
-  };
-  const watcher = new MutationObserver(look);
-  watcher.observe(document, {subtree: true, childList: true, characterData: true});
+# Promises the moment at which a text is first there, by the clock of the page, and notes when a button is pressed. The pages'
+# policy lets no script evaluate a text, so that nothing in the page can wait for more than a promise.
+_WATCH: Final = """([selector, text, patience]) => {
+  window.appeared = new Promise((seen, never) => {
+    const look = () => {
+      const place = document.querySelector(selector);
+      if (place && place.textContent.includes(text)) { watcher.disconnect(); seen(performance.now()); }
+    };
+    const watcher = new MutationObserver(look);
+    watcher.observe(document, {subtree: true, childList: true, characterData: true});
+    setTimeout(() => never(new Error(`no ${text} in ${selector}`)), patience);
+  });
+  window.appeared.catch(() => {});
   document.addEventListener("click", () => { window.pressed = performance.now(); }, {capture: true, once: true});
 }"""
 PATIENCE_MS: Final = 60_000
@@ -27,10 +31,9 @@ def until_visible(page: Page, targets: list[str]) -> list[float]:
     """Seconds from each press of Run now until the target's row says that its job is queued."""
     seconds = []
     for target in targets:
-        page.evaluate(_WATCH, [f"#target-{target}", "Queued"])
+        page.evaluate(_WATCH, [f"#target-{target}", "Queued", PATIENCE_MS])
         page.get_by_role("button", name=f"Run now: {target}", exact=True).click()
-        page.wait_for_function("window.seen !== null", timeout=PATIENCE_MS)
-        seconds.append(page.evaluate("(window.seen - window.pressed) / 1000"))
+        seconds.append(page.evaluate("window.appeared.then(seen => (seen - window.pressed) / 1000)"))
     return seconds
 
 
@@ -38,11 +41,11 @@ def until_previewed(page: Page, crons: list[str]) -> list[float]:
     """Seconds from the last key of a schedule until its times are there."""
     seconds = []
     for cron in crons:
-        page.evaluate(_WATCH, ["#preview", f"At {cron.split()[1].zfill(2)}:{cron.split()[0].zfill(2)}"])
+        minute, hour, *_ = cron.split()
+        page.evaluate(_WATCH, ["#preview", f"At {hour.zfill(2)}:{minute.zfill(2)}", PATIENCE_MS])
         page.locator("#f-schedule").fill(cron)
         began = page.evaluate("performance.now()")
-        page.wait_for_function("window.seen !== null", timeout=PATIENCE_MS)
-        seconds.append((page.evaluate("window.seen") - began) / 1000)
+        seconds.append((page.evaluate("window.appeared") - began) / 1000)
     return seconds
 
 

@@ -1,6 +1,6 @@
 """What pages cost on a large installation, alone, with many readers and in a browser: `python -m benchmarks.pages`.
 
-A real server on SQLite with 300 targets and 40 keys. First each page by itself, with 10,000 and with 300,000 jobs; then
+Real servers on SQLite with 300 targets and 40 keys. First each page by itself, with 10,000 and with 300,000 jobs in turns; then
 20 open overviews and 6 job pages poll it as browsers do, while `GET /targets` is measured; then a browser presses
 Run now, and looks at a server that is stopped. At the end all figures stand in a table, one row a check of the pages.
 """
@@ -14,14 +14,14 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import httpx2
@@ -45,9 +45,11 @@ POLL_SEC: Final = 2.0
 LEAST_READS: Final = 20
 # Page 100 against page 1, and 300,000 jobs against 10,000.
 ALLOWED_RATIO: Final = 1.5
+PAGE_100: Final = "/jobs, page 100"
+# Those of which check 9 speaks, and others to compare with.
+ASKED: Final = ("/", "/jobs", PAGE_100)
+PAGES: Final = (*ASKED, "/targets", "/rate-keys", "/schedule")
 _POLL: Final = re.compile(r'id="poll"[^>]* hx-get="([^"]+)"')
-
-
 # Of each kind, as many presses as rows stand on one page.
 PRESSES: Final = 15
 
@@ -76,69 +78,78 @@ class Serving:
 
 @dataclass(frozen=True)
 class Figures:
-    """What came of one size of database: the median seconds of each page, and rows of the table by check."""
+    """What came of one size of database: the seconds of each page, and what it was at last."""
 
-    seconds: dict[str, float]
-    table: dict[str, str]
+    times: dict[str, list[float]] = field(default_factory=lambda: {path: [] for path in PAGES})
+    htmls: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """The median of each page."""
+        return {path: statistics.median(times) for path, times in self.times.items()}
+
+    def table(self) -> dict[str, str]:
+        """The row of the table for the times of Overview and Jobs."""
+        return {"9": "; ".join(f"{path} {words(self.times[path])}" for path in ("/", "/jobs"))}
+
+    def sizes(self) -> str:
+        """How large Overview and Jobs are."""
+        return "; ".join(
+            f"{path} {len(self.htmls[path].encode()):,} bytes with {rows_of(self.htmls[path])} rows"
+            for path in ("/", "/jobs")
+        )
 
 
 def main() -> int:
     """Print the tables; the exit code is 1 where page 100, or many jobs, cost much more."""
     say(f"Load of the machine before: {load()}")
-    few, many = (measured(size, everything=size == SIZES[0]) for size in SIZES)
-    broken = False
-    ratios = []
-    for size, figures in zip(SIZES, (few, many), strict=True):
-        ratio = figures.seconds["/jobs, page 100"] / figures.seconds["/jobs"]
-        ratios.append(f"with {size:,} jobs {ratio:.2f} times page 1")
-        broken |= ratio > ALLOWED_RATIO
-    growths = {path: many.seconds[path] / few.seconds[path] for path in few.seconds}
-    broken |= max(growths.values()) > ALLOWED_RATIO
-    say("\n| check | measured |\n|---|---|")
+    with ExitStack() as stack:
+        folders = {size: stack.enter_context(TemporaryDirectory(prefix="webqueue-pages-")) for size in SIZES}
+        served = {size: stack.enter_context(serving(Path(folder), size)) for size, folder in folders.items()}
+        figures = measured(served)
+        few, many = (figures[size].seconds for size in SIZES)
+        crowd = read_together(served[SIZES[0]].client, served[SIZES[0]].job)
+        shown = {
+            size: figures[size].table() | browse(served[size], everything=size == SIZES[0]) for size in SIZES
+        }
+    deep = {size: figures[size].seconds[PAGE_100] / figures[size].seconds["/jobs"] for size in SIZES}
+    growths = {path: many[path] / few[path] for path in few}
     rows = {
-        **few.table,
-        "9, page 100": "; ".join(ratios),
-        f"9, {SIZES[1]:,} jobs": "; ".join(f"{path} {growth:.2f} times" for path, growth in growths.items()),
-        **{f"{check}, {SIZES[1]:,} jobs": row for check, row in many.table.items()},
+        **shown[SIZES[0]],
+        "8": crowd,
+        "9, HTML": figures[SIZES[0]].sizes(),
+        "9, CSS and JS": f"{code_bytes():,} bytes gzip",
+        "9, page 100": "; ".join(
+            f"with {size:,} jobs {ratio:.2f} times page 1" for size, ratio in deep.items()
+        ),
+        f"9, {SIZES[1]:,} jobs, ratios": "; ".join(
+            f"{path} {growth:.2f} times" for path, growth in growths.items()
+        ),
+        **{f"{check}, {SIZES[1]:,} jobs": row for check, row in shown[SIZES[1]].items()},
     }
+    say("\n| check | measured |\n|---|---|")
     for check, row in sorted(rows.items(), key=lambda one: int(one[0].partition(",")[0])):
         say(f"| {check} | {row} |")
     say(f"\nLoad of the machine after: {load()}")
-    return int(broken)
+    return int(max(*deep.values(), *(growths[path] for path in ASKED)) > ALLOWED_RATIO)
 
 
-def measured(size: int, *, everything: bool) -> Figures:
-    """Measure on a database of so many jobs.
-
-    Args:
-        size: how many jobs.
-        everything: also what many readers, and a server that stops, come to.
-    """
-    with tempfile.TemporaryDirectory(prefix="webqueue-pages-") as folder, serving(Path(folder), size) as at:
-        pages = {path: path for path in ("/", "/jobs", "/targets", "/rate-keys", "/schedule")}
-        pages["/jobs, page 100"] = f"/jobs?cursor={size - 99 * 50 + 1}"
-        seconds: dict[str, list[float]] = {name: [] for name in pages}
-        htmls: dict[str, str] = {}
-        for _ in range(ROUNDS):  # in turns, so that whatever else the machine does meets all alike
-            for name, path in pages.items():
-                took, answer = timed(at.client, path)
-                seconds[name].append(took)
-                htmls[name] = answer.text
+def measured(served: Mapping[int, Serving]) -> dict[int, Figures]:
+    """Each page alone, on each size of database; all in turns, so that whatever else the machine does meets all alike."""
+    figures = {size: Figures() for size in served}
+    for _ in range(ROUNDS):
+        for path in PAGES:
+            for size, at in served.items():
+                deep = f"/jobs?cursor={size - 99 * 50 + 1}"
+                took, answer = timed(at.client, deep if path == PAGE_100 else path)
+                figures[size].times[path].append(took)
+                figures[size].htmls[path] = answer.text
+    for size, found in figures.items():
         say(f"{size:,} jobs, each page alone, {ROUNDS} times:")
-        for name, times in seconds.items():
-            say(
-                f"  {name:18}{words(times)}; {len(htmls[name].encode()):,} bytes, {rows_of(htmls[name])} rows"
-            )
-        table = {"9": "; ".join(f"{name} {words(seconds[name])}" for name in ("/", "/jobs"))}
-        if everything:
-            table["9, HTML"] = "; ".join(
-                f"{name} {len(htmls[name].encode()):,} bytes with {rows_of(htmls[name])} rows"
-                for name in ("/", "/jobs")
-            )
-            table["9, CSS and JS"] = f"{code_bytes():,} bytes gzip"
-            table["8"] = read_together(at.client, at.job)
-        table |= browse(at, everything=everything)
-        return Figures({name: statistics.median(times) for name, times in seconds.items()}, table)
+        for path, times in found.times.items():
+            html = found.htmls[path]
+            say(f"  {path:18}{words(times)}; {len(html.encode()):,} bytes, {rows_of(html)} rows")
+    return figures
 
 
 def browse(at: Serving, *, everything: bool) -> dict[str, str]:

@@ -29,7 +29,7 @@ from webqueue.models import Job, JobSource, JobStatus
 STRIP_LENGTH = 12
 # Ticks that were skipped one after another, as in hours without a scheduler, are one mark on a strip; no further back than
 # this are the runs before them looked for.
-_DEEP = 500
+_DEEP = 200
 # SQLite takes at most 500 parts of a compound select.
 _PARTS = 100
 

@@ -74,7 +74,8 @@ class Scheduler:
         self._ticker.add_job(self._round, "interval", seconds=ROUND_SEC, next_run_time=now, id="round")
         self._ticker.add_job(self._beat, "interval", seconds=HEARTBEAT_SEC, next_run_time=now, id="beat")
         self._ticker.add_job(self._book, "interval", seconds=BOOKINGS_SEC, next_run_time=now, id="book")
-        self._ticker.add_job(self._mend, "date", run_date=now, id="mend")
+        # Every hour, and not once: a job that has run for the last time is removed, which fails during a stop.
+        self._ticker.add_job(self._mend, "interval", hours=1, next_run_time=now, id="mend")
         self._ticker.start()
         self._watch_loop.start()
         log.info("scheduler started", scheduler=self.id)
@@ -104,12 +105,12 @@ class Scheduler:
         if clock.boot_seconds() - self._last_round > SILENCE_SEC:
             log.warning("no round for a while; was the clock set back?", scheduler=self.id)
             now = datetime.now(UTC)
-            for job_id in ("round", "beat", "book"):
-                self._ticker.modify_job(job_id, next_run_time=now)
+            for job in self._ticker.get_jobs():
+                self._ticker.modify_job(job.id, next_run_time=now)
         return SILENCE_SEC / 2
 
     def _mend(self) -> None:
-        """Give schedules that could not be read another try: the timezone may be known by now."""
+        """Give schedules that could not be read another try, every hour: the timezone may be known by now."""
         try:
             self._database.run(mend_schedules)
         except Exception:

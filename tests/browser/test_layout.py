@@ -94,3 +94,61 @@ def test_on_phones_a_box_stands_beside_what_it_ticks_and_buttons_fill_their_row(
     assert button is not None
     assert whole is not None
     assert button["width"] == whole["width"]
+
+
+def test_on_tablets_a_time_stands_behind_its_word_and_breaks_before_its_date(
+    admin: Admin, opened: Page
+) -> None:
+    """On pages of one key there is room for all of it in one line, on the others for two."""
+    opened.set_viewport_size({"width": 768, "height": 900})
+    for path, lines in (("/targets/archive_letters", 1), ("/jobs", 2)):
+        opened.goto(admin.url + path)
+        cells = opened.locator(".jobs td.t").evaluate_all(
+            "cells => cells.map(cell => [cell, cell.querySelector('time')].map(box => box.getBoundingClientRect()))"
+            ".map(([cell, time]) => [cell.height, time.top - cell.top])"
+        )
+        assert cells
+        assert max(height for height, _ in cells) < 24 * lines, path
+        assert max(above for _, above in cells) < 8, f"{path}: behind its word"
+
+
+def test_on_tablets_the_runs_of_a_target_stand_close_below_its_next_run(admin: Admin, opened: Page) -> None:
+    opened.set_viewport_size({"width": 768, "height": 900})
+    opened.goto(f"{admin.url}/targets")
+    row = opened.locator("#target-archive_letters")
+    following, strip = row.locator("td.t").bounding_box(), row.locator(".strip").bounding_box()
+    assert following is not None
+    assert strip is not None
+    assert strip["y"] - (following["y"] + following["height"]) < 12
+
+
+def test_on_phones_every_job_ends_alike_with_or_without_a_button(admin: Admin, opened: Page) -> None:
+    opened.set_viewport_size({"width": 390, "height": 900})
+    opened.goto(f"{admin.url}/jobs")
+    rest = opened.locator(".jobs tbody tr").evaluate_all(
+        "rows => rows.map(row => [...row.cells].filter(cell => cell.offsetHeight).at(-1)).map(cell => ["
+        "cell.className, Math.round(cell.parentNode.getBoundingClientRect().bottom - "
+        "cell.getBoundingClientRect().bottom)])"
+    )
+    assert {name for name, _ in rest} == {"acts-cell", "name"}, "with and without"
+    assert max(below for _, below in rest) - min(below for _, below in rest) <= 1
+
+
+def test_on_phones_the_buttons_of_a_paused_target_fit_in_one_row(admin: Admin, opened: Page) -> None:
+    opened.set_viewport_size({"width": 390, "height": 900})
+    opened.goto(f"{admin.url}/targets/archive_letters")
+    opened.get_by_role("button", name="Resume").wait_for()
+    tops = opened.locator(".head .buttons > *").evaluate_all("all => all.map(button => button.offsetTop)")
+    assert len(tops) == 5
+    assert len(set(tops)) == 1
+
+
+def test_nothing_stands_below_the_last_line_of_the_card_of_keys(
+    large: Admin, browser_page: BrowserPage
+) -> None:
+    page = browser_page()
+    page.goto(large.login_link())
+    card, bar = page.locator("#keys").bounding_box(), page.locator("#keys .bar").bounding_box()
+    assert card is not None
+    assert bar is not None
+    assert abs(card["y"] + card["height"] - (bar["y"] + bar["height"])) <= 2

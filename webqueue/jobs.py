@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from webqueue.job_verbs.claiming import claim, earliest_due, free_dead
 from webqueue.job_verbs.finishing import finish, hand_back
-from webqueue.job_verbs.history import Forgotten, Old, forget_finished, forget_logs, logs_to_forget
+from webqueue.job_verbs.history import (
+    Forgotten,
+    Old,
+    forget_all_of,
+    forget_finished,
+    forget_logs,
+    logs_to_forget,
+)
 from webqueue.job_verbs.keys import (
     lift_cooldown,
     pause_all,
@@ -77,6 +84,7 @@ __all__ = [
     "finish",
     "force_requests",
     "force_stop",
+    "forget_all_of",
     "forget_finished",
     "forget_logs",
     "free_dead",

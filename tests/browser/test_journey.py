@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 from sqlalchemy.orm import Session
 
 from tests.browser.conftest import BrowserPage
+from tests.browser.looks import findings
 from tests.helpers.admin import PASSWORD, Admin, add_site, add_target, add_worker, running_job
 from webqueue import access, clock
 from webqueue.models import Job, RateKey
@@ -179,3 +180,21 @@ def test_an_ended_session_leads_to_the_login_and_back(
     log_in_again(page)
     expect(page).to_have_url(f"{admin.url}/targets?q=example")
     console_errors.clear()  # the browser notes the 401
+
+
+def test_the_demo_is_loaded_and_removed(admin: Admin, browser_page: BrowserPage) -> None:
+    page = browser_page()
+    page.goto(admin.login_link())
+    page.get_by_role("button", name="Load the demo").click()
+    expect(page.get_by_role("status")).to_contain_text("The demo is loaded: 7 targets")
+    expect(page.locator("#counts")).to_contain_text("7 queued")
+    assert findings(page) == []
+    page.get_by_role("button", name="Remove the demo").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("7 targets are deleted with their sites, and their 7 jobs")
+    dialog.get_by_role("button", name="Not now").click()
+    expect(page.get_by_role("heading", name="Rate keys now")).to_be_visible()
+    page.get_by_role("button", name="Remove the demo").click()
+    dialog.get_by_role("button", name="Remove the demo").click()
+    expect(page.get_by_role("status")).to_contain_text("The demo is removed.")
+    expect(page.get_by_role("heading", name="Three steps to the first crawl")).to_be_visible()

@@ -215,6 +215,8 @@ def test_every_form_works_without_script(admin: Admin, settings: Settings, brows
     person.page.get_by_label("Password", exact=True).fill(PASSWORD)
     person.page.get_by_label("Password again").fill(PASSWORD)
     person.presses("Make administrator", told="Three steps")
+    person.presses("Load the demo", told="The demo is loaded: 7 targets")
+    person.presses("Remove the demo", told="The demo is removed.", sure=True)
     fill(admin.database)
     with admin.database.transaction() as session:
         asked = clock.now(session) - timedelta(minutes=1)

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from webqueue.config.bulk import BulkChange, change_targets, with_tags, without_tags
+from webqueue.config.demo import (
+    Demo,
+    find_demo,
+    forget_demo_jobs,
+    load_demo,
+    pause_demo,
+    remove_demo,
+)
 from webqueue.config.editing import (
     delete_site,
     delete_target,
@@ -26,6 +34,7 @@ __all__ = [
     "BulkChange",
     "Change",
     "Defaults",
+    "Demo",
     "File",
     "HttpSpec",
     "ImportReport",
@@ -41,14 +50,19 @@ __all__ = [
     "delete_target",
     "describe_key",
     "export_file",
+    "find_demo",
+    "forget_demo_jobs",
     "import_file",
+    "load_demo",
     "masked",
     "parse_file",
+    "pause_demo",
     "pause_target",
     "prepare_import",
     "prepare_undo",
     "put_site",
     "put_target",
+    "remove_demo",
     "resume_target",
     "site_data",
     "target_data",

@@ -1,7 +1,8 @@
-"""The sites of `webqueue demo`: six small web servers on loopback, in a process of their own.
+"""The demo: six small sites. `webqueue demo` crawls them; the targets of "Load the demo" walk through their pages.
 
-They know nothing of webqueue, as the sites of the world do: `python -m webqueue.demo` serves them until its standard
-input is closed, and its first line of output says where they are.
+As web servers on loopback (`servers`) they are a process of their own and know nothing of webqueue, as the sites of the
+world do: `python -m webqueue.demo` serves them until its standard input is closed, and its first line of output says where
+they are.
 """
 
 from __future__ import annotations

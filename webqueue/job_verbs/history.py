@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -77,18 +77,15 @@ def forget_finished(
         own: what holds for single targets instead.
     """
     chosen = finished_to_forget(session, Cut(keep, before), limit=limit, own=own)
-    if not chosen:
-        return Forgotten(0, 0, is_all=True)
-    logs = forget_logs(session, chosen, limit=lines)
-    wanted: list[ColumnElement[bool]] = [
-        Job.seq.in_([old.seq for old in chosen]),
-        Job.finished_at.is_not(None),
-    ]
-    if not logs.is_all:
-        wanted.append(~exists().where(JobLog.job_seq == Job.seq))
-    result = session.execute(delete(Job).where(*wanted).execution_options(synchronize_session=False))
-    deleted = cast("CursorResult[Any]", result).rowcount
-    return Forgotten(deleted, logs.lines, is_all=logs.is_all and len(chosen) < limit)
+    return _forget(session, chosen, limit=limit, lines=lines)
+
+
+def forget_all_of(
+    session: Session, targets: Collection[str], *, limit: int, lines: int = LINES_AT_ONCE
+) -> Forgotten:
+    """Delete all finished jobs of these targets, with their logs, and nothing of others; else as `forget_finished`."""
+    own = dict.fromkeys(targets, Cut(0, None))
+    return _forget(session, _beyond(session, Cut(None, None), own, limit), limit=limit, lines=lines)
 
 
 def finished_to_forget(
@@ -113,6 +110,21 @@ def forget_logs(session: Session, jobs: Sequence[Old], *, limit: int = LINES_AT_
     )
     deleted = cast("CursorResult[Any]", result).rowcount
     return Forgotten(0, deleted, is_all=deleted < limit)
+
+
+def _forget(session: Session, chosen: Sequence[Old], *, limit: int, lines: int) -> Forgotten:
+    if not chosen:
+        return Forgotten(0, 0, is_all=True)
+    logs = forget_logs(session, chosen, limit=lines)
+    wanted: list[ColumnElement[bool]] = [
+        Job.seq.in_([old.seq for old in chosen]),
+        Job.finished_at.is_not(None),
+    ]
+    if not logs.is_all:
+        wanted.append(~exists().where(JobLog.job_seq == Job.seq))
+    result = session.execute(delete(Job).where(*wanted).execution_options(synchronize_session=False))
+    deleted = cast("CursorResult[Any]", result).rowcount
+    return Forgotten(deleted, logs.lines, is_all=logs.is_all and len(chosen) < limit)
 
 
 def _beyond(session: Session, cut: Cut, own: Mapping[str, Cut], limit: int, *more: Any) -> list[Old]:

@@ -11,6 +11,7 @@ from webqueue.web import (
     audit,
     auth,
     challenges,
+    demo,
     documents,
     errors,
     formats,
@@ -50,6 +51,7 @@ def register(app: Flask, *, guarded_elsewhere: Collection[Blueprint] = ()) -> No
     errors.init_app(app)
     for module in (
         overview,
+        demo,
         targets,
         undo,
         target_bulk,

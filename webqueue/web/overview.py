@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from flask import Blueprint, Response
 
-from webqueue import queries
+from webqueue import config, queries
 from webqueue.db import reading
 from webqueue.queries.bookings import overbooked_keys
 from webqueue.queries.rate_keys import busiest_rate_keys
 from webqueue.web import live
+from webqueue.web.demo import removal_question
 
 pages = Blueprint("overview", __name__)
 
@@ -41,4 +42,5 @@ def index() -> Response:
         failures=queries.failures(session),
         next_runs=queries.next_runs(session),
         has_sites=bool(queries.list_sites(session, limit=1).items),
+        demo_question=removal_question(config.find_demo(session)),
     )

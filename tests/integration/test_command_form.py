@@ -52,7 +52,7 @@ def test_its_form_shows_its_parameters_and_keeps_its_secrets(
 ) -> None:
     monkeypatch.setenv("WEBQUEUE_ALLOW_COMMANDS", "true")
     empty = browser.get("/targets/new?site=example&handler=command").text
-    assert "No shell reads them: no quotes, no * and no |. One a line." in empty
+    assert "No shell reads them: no quotes, no * and no |. One per line." in empty
     assert browser.post("/targets/new", **FORM).status_code == 303
     wanted = {
         "argv": ["wget", "--no-verbose", "https://www.example.org/a b"],

@@ -56,4 +56,9 @@ def _in_chinese(words: str) -> str:
     joined = re.sub(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])", "", spaced)
     # Its Chinese has some words in the order of the English ones, or not those that people say.
     ordered = re.sub("在(第.个周.)每月", r"每月的\1", joined)
-    return re.sub(r"每 (\d+) 月", r"每 \1 个月", ordered).replace("平日", "工作日")
+    said = re.sub(r"每 (\d+) 月", r"每 \1 个月", ordered).replace("平日", "工作日")
+    # The day comes before the time of the day.
+    at, _, days = said.partition("，")
+    if "，" in days or not re.fullmatch(r"\d\d:\d\d( 和 \d\d:\d\d)?", at) or not days:
+        return said
+    return f"{re.sub('^仅在(?=周)', '每', days)} {at}"

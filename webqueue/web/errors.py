@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue import logs
 from webqueue.database import trouble_of
-from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
+from webqueue.errors import ConflictError, InvalidInputError, NotFoundError, Problem
 from webqueue.sentences import say
 from webqueue.web import answers
 from webqueue.web.auth import API_PREFIX, OPEN_ENDPOINTS, as_nobody_where_unknown, to_login
@@ -39,13 +39,17 @@ def init_app(app: Flask) -> None:
     app.register_error_handler(NotFoundError, lambda error: _shown(404, told_error(error)))
     app.register_error_handler(
         InvalidInputError,
-        lambda error: _shown(400, "; ".join(f"{one.field}: {told(one.message)}" for one in error.problems)),
+        lambda error: _shown(400, gettext("; ").join(_named(problem) for problem in error.problems)),
     )
     app.register_error_handler(ConflictError, lambda error: answers.refused(told_error(error), "/"))
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(SecurityError, _foreign_host)
     app.register_error_handler(DBAPIError, _database)
     app.register_error_handler(Exception, _surprise)
+
+
+def _named(problem: Problem) -> str:
+    return gettext("%(field)s: %(problem)s", field=problem.field, problem=told(problem.message))
 
 
 def _csrf(error: CSRFError) -> AnyResponse:
@@ -106,7 +110,11 @@ def _surprise(error: Exception) -> AnyResponse:
 def _shown(code: int, message: str = "", detail: str = "") -> AnyResponse:
     title, advice = (told(sentence) for sentence in SENTENCES.get(code, SENTENCES[400]))
     if answers.by_htmx():
-        html = render_template("_answer.html", message=f"{title}. {message or advice}", kind=answers.BAD)
+        html = render_template(
+            "_answer.html",
+            message=gettext("%(title)s. %(message)s", title=title, message=message or advice),
+            kind=answers.BAD,
+        )
         return make_response(html, code)
     response: Response = make_response(
         render_template(

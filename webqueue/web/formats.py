@@ -23,7 +23,7 @@ from webqueue.queries import Run
 from webqueue.queries.waiting import ordinal
 from webqueue.sentences import say
 from webqueue.web import words
-from webqueue.web.languages import gettext, language, ngettext, told
+from webqueue.web.languages import gettext, language, ngettext, pgettext, told
 
 _BREAKS = re.compile(r"(?<=[./_-])(?=[^./_-])")
 
@@ -177,7 +177,8 @@ def moment(at: datetime | None, *, empty: str = "", relative_only: bool = False)
     )
     if relative_only:
         return time
-    return time + Markup(' <span class="muted">({})</span>').format(absolute(at, now, seconds=at <= now))
+    there = gettext(" (%(time)s)", time=absolute(at, now, seconds=at <= now))
+    return time + Markup('<span class="muted">{}</span>').format(there)
 
 
 def time_of_day(at: datetime) -> Markup:
@@ -285,7 +286,7 @@ def _strip_words(runs: Sequence[Run]) -> str:
     for run in runs:
         name = gettext("to look at") if run.attention else told(words.STATUSES[run.status])
         counted[name] = counted.get(name, 0) + 1
-    each = ", ".join(f"{count} {name}" for name, count in counted.items())
+    each = pgettext("list", ", ").join(f"{count} {name}" for name, count in counted.items())
     return ngettext("%(count)s run: %(each)s", "%(count)s runs: %(each)s", len(runs), each=each)
 
 

@@ -37,7 +37,11 @@ class Form:
     @property
     def other_errors(self) -> list[str]:
         """What is wrong with fields that the form does not show."""
-        return [f"{name}: {'; '.join(said)}" for name, said in self.errors.items() if name not in self.shown]
+        return [
+            gettext("%(field)s: %(problem)s", field=name, problem=gettext("; ").join(said))
+            for name, said in self.errors.items()
+            if name not in self.shown
+        ]
 
     shown: set[str] = field(default_factory=set)
 

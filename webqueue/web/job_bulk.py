@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from webqueue.sentences import Sentence, say
 from webqueue.web import answers, confirm, job_filters
 from webqueue.web.auth import needs, user_name
 from webqueue.web.jobs import worker_life
-from webqueue.web.languages import gettext, ngettext, told
+from webqueue.web.languages import between_sentences, gettext, ngettext, pgettext, told
 
 pages = Blueprint("job_bulk", __name__)
 
@@ -151,7 +151,11 @@ def _act(verb: _Verb, statuses: Sequence[str], act: Callable[[ChosenJob], str]) 
         newest = str(queries.newest_number(reading()))
         more = {} if "up_to" in request.form else {"up_to": newest}
         return confirm.ask(
-            " ".join(question), verb.button(len(chosen)), fallback, more, harmless=verb.harmless
+            between_sentences().join(question),
+            verb.button(len(chosen)),
+            fallback,
+            more,
+            harmless=verb.harmless,
         )
     came: Counter[str] = Counter()
     for job in chosen:
@@ -160,7 +164,7 @@ def _act(verb: _Verb, statuses: Sequence[str], act: Callable[[ChosenJob], str]) 
         except (ConflictError, NotFoundError):
             came["refused"] += 1  # it ended, or went on, since the question was asked
     read_anew()
-    return answers.done(f"{'; '.join(_told(name, count) for name, count in came.items())}.", fallback)
+    return answers.done(as_one_sentence(_told(name, count) for name, count in came.items()), fallback)
 
 
 def _chosen(statuses: Sequence[str]) -> tuple[tuple[ChosenJob, ...], int]:
@@ -179,11 +183,16 @@ def _chosen(statuses: Sequence[str]) -> tuple[tuple[ChosenJob, ...], int]:
     return found, queries.count_jobs(session, filters)
 
 
+def as_one_sentence(parts: Iterable[str]) -> str:
+    """What came of several things."""
+    return f"{gettext('; ').join(parts)}{gettext('.')}"
+
+
 def examples(names: Sequence[str], shown: int = 3) -> str:
     """The first of what was chosen, and how many more."""
-    named = ", ".join(names[:shown])
+    named = pgettext("list", ", ").join(names[:shown])
     if len(names) <= shown:
-        return f"{named}."
+        return f"{named}{gettext('.')}"
     return gettext("They are %(names)s and %(count)s more.", names=named, count=f"{len(names) - shown:,}")
 
 

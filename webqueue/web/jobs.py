@@ -21,7 +21,7 @@ from webqueue.web import answers, confirm, job_filters, live, log_lines
 from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
 from webqueue.web.figures import figures_of
-from webqueue.web.languages import gettext, told, told_error
+from webqueue.web.languages import between_sentences, gettext, told, told_error
 from webqueue.web.log_lines import LEVEL_WORDS, filter_of
 from webqueue.worker.liveness import life_in
 
@@ -147,7 +147,10 @@ def force_stop(name: str) -> AnyResponse:
     here = url_for("jobs.show", name=job.id)
     state = stopping(reading(), job.seq)
     if state is not None and not confirm.given():
-        return confirm.ask(f"#{job.seq} {job.target}. {told(state.force_does)}", gettext("Force stop"), here)
+        question = gettext(
+            "#%(seq)s %(target)s. %(does)s", seq=job.seq, target=job.target, does=told(state.force_does)
+        )
+        return confirm.ask(question, gettext("Force stop"), here)
     by = user_name()
     life = worker_life()
     return acted(
@@ -229,7 +232,7 @@ def queued_words(submitted: jobs.Submitted) -> str:
         )
     if waiting is None or waiting.reason in {"behind", "starting"}:
         return words
-    return f"{words} {told(waiting.message)}"
+    return f"{words}{between_sentences()}{told(waiting.message)}"
 
 
 def _url_with(chosen: dict[str, str]) -> Callable[..., str]:

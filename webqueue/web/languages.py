@@ -19,11 +19,13 @@ DEFAULT: Final = "en"
 
 __all__ = [
     "TAGS",
+    "between_sentences",
     "gettext",
     "init_app",
     "language",
     "ngettext",
     "of_browser",
+    "pgettext",
     "speaking",
     "told",
     "told_error",
@@ -35,7 +37,7 @@ def init_app(app: Flask) -> None:
     Babel(app, default_locale=DEFAULT, locale_selector=_chosen)
     # Whatever a template prints, a Sentence is said in the reader's language.
     app.jinja_env.finalize = _printed
-    app.jinja_env.globals.update(told=told)
+    app.jinja_env.globals.update(told=told, gap=between_sentences)
     app.after_request(_add_headers)
 
     @app.context_processor
@@ -58,6 +60,17 @@ def gettext(message: str, /, **values: object) -> str:
     """`message` in the reader's language, with `values` in place of its placeholders."""
     text: str = get_translations().ugettext(message) if has_request_context() else message
     return text % values if values else text
+
+
+def pgettext(context: str, message: str, /) -> str:
+    """`message` in the reader's language, where it means what `context` says."""
+    text: str = get_translations().upgettext(context, message) if has_request_context() else message
+    return text
+
+
+def between_sentences() -> str:
+    """What stands between two sentences: Chinese full stops bring their own space."""
+    return "" if language() == "zh" else " "
 
 
 def ngettext(one: str, many: str, number: int, /, **values: object) -> str:

@@ -20,7 +20,7 @@ from webqueue.web import confirm
 from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
 from webqueue.web.forms import Form, Reader
-from webqueue.web.languages import gettext, ngettext
+from webqueue.web.languages import between_sentences, gettext, ngettext
 
 pages = Blueprint("rate_groups", __name__)
 
@@ -55,7 +55,9 @@ def add() -> AnyResponse:
             key=data["key"],
         )
         return confirm.ask(
-            f"{question} {_told(moves)}", gettext("Save rate group"), url_for("rate_groups.index")
+            f"{question}{between_sentences()}{_told(moves)}",
+            gettext("Save rate group"),
+            url_for("rate_groups.index"),
         )
     by = user_name()
     return acted(
@@ -109,13 +111,13 @@ def _told(moves: Sequence[groups.KeyMove]) -> str:
         "%(count)s site gets another rate key: %(moves)s.",
         "%(count)s sites get another rate key: %(moves)s.",
         len(moves),
-        moves="; ".join(shown),
+        moves=gettext("; ").join(shown),
     )
     queued = gettext(
         "Queued jobs that move along: %(count)s. Running ones keep their key.",
         count=f"{sum(move.queued for move in moves):,}",
     )
-    return f"{sites} {queued}"
+    return f"{sites}{between_sentences()}{queued}"
 
 
 def _page(form: Form, status: int = 200) -> AnyResponse:

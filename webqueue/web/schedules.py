@@ -46,6 +46,4 @@ def preview(expression: str | None, timezone: str, now: datetime) -> Preview | N
             notes=tuple(schedule.dst_notes(now)),
         )
     except InvalidInputError as error:
-        return Preview(
-            errors=tuple(f"{problem.field}: {told(problem.message)}" for problem in error.problems)
-        )
+        return Preview(errors=tuple(told(problem.message) for problem in error.problems))

@@ -18,8 +18,8 @@ from webqueue.queries import TargetFilter
 from webqueue.sentences import say
 from webqueue.web import answers, confirm
 from webqueue.web.auth import needs, user_name
-from webqueue.web.job_bulk import examples
-from webqueue.web.languages import gettext, ngettext, told, told_error
+from webqueue.web.job_bulk import as_one_sentence, examples
+from webqueue.web.languages import between_sentences, gettext, ngettext, told, told_error
 from webqueue.web.undo import with_undo
 
 pages = Blueprint("target_bulk", __name__)
@@ -108,7 +108,7 @@ def schedule() -> AnyResponse:
             )
         )
         yes = ngettext("Set schedule: %(count)s target", "Set schedule: %(count)s targets", count)
-        return confirm.ask(f"{question} {examples(codes)}", yes, fallback, harmless=True)
+        return confirm.ask(f"{question}{between_sentences()}{examples(codes)}", yes, fallback, harmless=True)
     return _changed(codes, lambda _data: {"schedule": wanted}, fallback)
 
 
@@ -125,10 +125,13 @@ def change() -> AnyResponse:
     if not value and what not in MAY_BE_EMPTY:
         return answers.refused(gettext("Nothing was changed: the new value is empty."), fallback)
     if not confirm.given():
-        named = f"{told(CHANGES[what])}: {value[:SHOWN] or '–'}"
+        named = gettext("%(field)s: %(problem)s", field=told(CHANGES[what]), problem=value[:SHOWN] or "–")
         yes = ngettext("Change %(count)s target", "Change %(count)s targets", len(codes))
         return confirm.ask(
-            f"{gettext('%(action)s?', action=named)} {examples(codes)}", yes, fallback, harmless=True
+            f"{gettext('%(action)s?', action=named)}{between_sentences()}{examples(codes)}",
+            yes,
+            fallback,
+            harmless=True,
         )
     return _changed(codes, _change_of(what, value), fallback)
 
@@ -178,7 +181,7 @@ def _each(button: Callable[[int], str], act: Callable[[str], str]) -> AnyRespons
         counted[came] = counted.get(came, 0) + 1
     read_anew()
     parts = [_told(*came, count) for came, count in counted.items()]
-    return answers.done(f"{'; '.join(parts[:5])}.", fallback)
+    return answers.done(as_one_sentence(parts[:5]), fallback)
 
 
 def _told(came: str, why: str, count: int) -> str:

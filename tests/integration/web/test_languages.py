@@ -145,7 +145,8 @@ DATA = re.compile(
     r"HTTP 429 from shop\.example\.com, Retry-After 1800 s|The site's owner asked|3\.1 pages/s|"
     r"Links on page 1: 4, under half the median of the last 10 runs \(20\)\.|"
     r"No link matched .*|List page \d+: 20 links, 20 new|List page 4 has no link|Kept a copy of the page|"
-    r"The crawl failed|title: <img.*|.*right to left|A link that is( none)?|Second line\.|city notices|<img src=x.*"
+    r"The crawl failed|title: <img.*|.*right to left|A link that is( none)?|Second line\.|city notices|<img src=x.*|"
+    r"note: 市政府公告|(?:各区人民政府: ?)+"
 )
 NAMES = frozenset({"admin", "text", "The site's owner asked"})  # of the user, of a document, of a pause
 ENGLISH = re.compile(r"[A-Za-z']{2,}(?: [A-Za-z'-]{2,}){2,}")
@@ -247,6 +248,23 @@ def test_no_page_says_something_in_english_to_who_reads_chinese(
     found["/setup/x"] = english_in(nobody.get("/setup/x", headers=CHINESE).text)
     found = {path: english for path, english in found.items() if english}
     assert not found, "\n".join(f"{path}: {english}" for path, english in found.items())
+
+
+INLINE = re.compile(r"</?(?:a|b|code|span|strong|time|wbr)\b[^<>]*>")
+HAN = "[\u4e00-\u9fff]"
+# Latin punctuation between Chinese parts, also before a number with its Chinese unit; two sentences with a blank between.
+BADLY_JOINED = re.compile(rf"{HAN}[,;:](?:\s|$)|[,;:] {HAN}|[,;:] #?\d+ {HAN}|{HAN}\.(?:\s|$)|[。；] {HAN}")
+
+
+def test_parts_are_joined_as_chinese_joins_them(app: Flask, browser: Browser, database: Database) -> None:
+    fill(database)
+    with database.reading() as session:
+        paths = addresses(app, session)
+    found = []
+    for path in paths:
+        page = INLINE.sub("", browser.get(path, headers=CHINESE).text)
+        found += [f"{path}: {text}" for text in shown_texts(page) if BADLY_JOINED.search(DATA.sub("", text))]
+    assert found == [], "\n".join(found)
 
 
 def test_a_failure_without_an_error_is_told_in_chinese(

@@ -40,6 +40,27 @@ def checked_limit(limit: int) -> int:
     return limit
 
 
+def by_code(
+    session: Session,
+    statement: Select[Row],
+    code: InstrumentedAttribute[str],
+    *,
+    cursor: str | None,
+    limit: int,
+) -> tuple[Sequence[Row], str | None]:
+    """One page of `statement` in the order of a code; the cursor is the last code of the page before.
+
+    Returns:
+        The rows, and the cursor of the next page.
+    """
+    limit = checked_limit(limit)
+    if cursor:
+        statement = statement.where(code > cursor)
+    rows = session.scalars(statement.order_by(code).limit(limit + 1)).all()
+    more = len(rows) > limit
+    return rows[:limit], str(getattr(rows[limit - 1], code.key)) if more else None
+
+
 def newest_first(
     session: Session,
     statement: Select[Row],

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from webqueue.errors import NotFoundError
 from webqueue.models import Site, Target
-from webqueue.queries.paging import Page, checked_limit
+from webqueue.queries.paging import Page, by_code
 from webqueue.queries.site_keys import keys_of_sites
 
 
@@ -39,14 +39,8 @@ class SiteRow:
 
 def list_sites(session: Session, *, cursor: str | None = None, limit: int = 200) -> Page[SiteRow]:
     """Sites by code."""
-    limit = checked_limit(limit)
-    statement = select(Site).order_by(Site.code).limit(limit + 1)
-    if cursor:
-        statement = statement.where(Site.code > cursor)
-    sites = session.scalars(statement).all()
-    more = len(sites) > limit
-    rows = _rows(session, sites[:limit])
-    return Page(rows, rows[-1].code if more and rows else None)
+    sites, following = by_code(session, select(Site), Site.code, cursor=cursor, limit=limit)
+    return Page(_rows(session, sites), following)
 
 
 def get_site(session: Session, code: str) -> SiteRow:

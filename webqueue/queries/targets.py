@@ -14,7 +14,7 @@ from webqueue import clock
 from webqueue.errors import InvalidInputError, NotFoundError
 from webqueue.models import IntervalChange, Job, Site, Target
 from webqueue.queries.jobs import JobRow, job_rows
-from webqueue.queries.paging import Page, checked_limit
+from webqueue.queries.paging import Page, by_code
 from webqueue.queries.runs import Run, last_runs_of_targets
 from webqueue.queries.site_keys import keys_of_sites
 from webqueue.sentences import say
@@ -109,14 +109,9 @@ def list_targets(
 ) -> Page[TargetRow]:
     """Targets by code, each with its open and last job and its last runs; the cursor is the last code seen."""
     filters = filters or TargetFilter()
-    limit = checked_limit(limit)
-    statement = filtered_targets(session, select(Target), filters).order_by(Target.code).limit(limit + 1)
-    if cursor:
-        statement = statement.where(Target.code > cursor)
-    targets = session.scalars(statement).all()
-    more = len(targets) > limit
-    rows = _rows(session, targets[:limit])
-    return Page(rows, rows[-1].code if more and rows else None)
+    chosen = filtered_targets(session, select(Target), filters)
+    targets, following = by_code(session, chosen, Target.code, cursor=cursor, limit=limit)
+    return Page(_rows(session, targets), following)
 
 
 def get_target(session: Session, code: str) -> TargetRow:

@@ -303,6 +303,48 @@ def test_a_running_job_tells_how_long_the_rest_takes(
     assert " left" not in page, "that many are on one list page of a crawl, not in all of it"
 
 
+def test_a_running_job_tells_its_time_once_a_row(browser: Browser, example: None, database: Database) -> None:
+    """The overview has no column for it; the list of jobs has."""
+    database.run(lambda s: running_job(s, "news", progress_current=30, progress_total=90))
+    assert re.search(r'<span class="sub">30 of 90, 6 min[^<]*</span>', browser.get("/").text)
+    assert re.search(r'<span class="sub">30 of 90, about 12 min left</span>', browser.get("/jobs").text)
+
+
+def test_a_failed_job_names_the_page_it_goes_on_from_when_it_has_one(
+    browser: Browser, example: None, database: Database
+) -> None:
+    def failed_after(pages: int) -> str:
+        return database.run(
+            lambda s: (
+                finished_job(
+                    s, "news", ago=timedelta(minutes=5), seconds=3, status="failed", last_completed_page=pages
+                ).id
+            )
+        )
+
+    assert "then press Run again; it goes on from page 4." in browser.get(f"/jobs/{failed_after(3)}").text
+    assert "then press Run again.</p>" in browser.get(f"/jobs/{failed_after(0)}").text
+
+
+def test_the_page_of_a_paused_target_says_that_its_next_runs_will_not_be(
+    browser: Browser, example: None, database: Database
+) -> None:
+    poll = poll_of(browser, "/targets/news")
+    database.run(lambda s: config.pause_target(s, "news", by="bob", now=clock.now(s)))
+    paused = "<strong>Paused</strong> by bob. Its schedule starts nothing until it is resumed"
+    assert paused in browser.get("/targets/news").text
+    assert paused in browser.get(poll).text
+    browser.post("/targets/news/resume")
+    assert "Its schedule starts nothing" not in browser.get("/targets/news").text
+
+
+def test_the_runs_of_a_target_are_told_in_words(browser: Browser, example: None, database: Database) -> None:
+    database.run(lambda s: finished_job(s, "news", ago=timedelta(hours=2), seconds=31))
+    assert '<span class="sub">The last run took 31 s</span>' in browser.get("/targets/news").text
+    database.run(lambda s: finished_job(s, "news", ago=timedelta(hours=1), seconds=20))
+    assert "The last 2 runs, oldest first; the longest took 31 s" in browser.get("/targets/news").text
+
+
 def test_a_retry_tells_which_attempt_it_is(browser: Browser, example: None, database: Database) -> None:
     world = World(database)
     with clock.replaced(moment := Clock()):

@@ -46,6 +46,7 @@ def test_an_edit_is_taken_back_from_the_sentence_that_tells_of_it(
     where = undo_in(edited(browser))
     question = browser.get(where)
     assert "Undo: 1 object?" in question.text
+    assert "It gets back what it had." in question.text
     assert "0 6 * * * → 0 3 * * *" in question.text
     assert question.text.index("confirm-button") < question.text.index("<tbody>"), "a hundred rows may follow"
     assert schedule_of(database) == "0 6 * * *", "nothing is done before the answer"

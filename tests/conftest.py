@@ -8,7 +8,7 @@ import shutil
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -71,13 +71,16 @@ def instance(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """The PostgreSQL server of this test run, shared. A test that stops or kills one starts its own."""
-    try:
-        server = PostgresServer()
-    except MissingRequirementError as error:
-        lacking(str(error))
-    with server:
-        yield server
+    """The PostgreSQL server of this test run, shared. A test that stops or kills one has its own (`server`)."""
+    with _started_postgres(durable=False) as started:
+        yield started
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of the test's own, to be taken away. Durable: what it says is committed must outlive a kill."""
+    with _started_postgres(durable=True) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")
@@ -222,6 +225,16 @@ def serve() -> Iterator[Serve]:
             return servers.enter_context(Server(site, host=host, delay_sec=delay_sec))
 
         yield start
+
+
+@contextmanager
+def _started_postgres(*, durable: bool) -> Iterator[PostgresServer]:
+    try:
+        made = PostgresServer(durable=durable)
+    except MissingRequirementError as error:
+        lacking(str(error))
+    with made:
+        yield made
 
 
 def migrate(url: str, instance: Path) -> None:

@@ -13,11 +13,10 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Dialog, Page
 from sqlalchemy import select
 
 from tests.browser.conftest import BrowserPage
-from tests.browser.looks import watch_requests
+from tests.browser.looks import watch_dialogs, watch_requests
 from tests.helpers.admin import Admin, add_site, add_target
 from tests.helpers.pools import QUICK
 from tests.helpers.servers.base import HTML, Exchange, Server, Site, not_found
@@ -143,18 +142,6 @@ def crawled(admin: Admin, settings: Settings) -> Iterator[list[Job]]:
         yield rows
 
 
-def watch_attacks(page: Page) -> list[str]:
-    """What ran, as dialogs."""
-    ran: list[str] = []
-
-    def note(dialog: Dialog) -> None:
-        ran.append(f"{page.url}: {dialog.message}")
-        dialog.dismiss()
-
-    page.on("dialog", note)
-    return ran
-
-
 @pytest.fixture
 def settings(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Programs are allowed: what they print is foreign text, too."""
@@ -184,7 +171,7 @@ def test_nothing_of_a_hostile_crawl_runs_or_breaks_a_page(
     shown = 0
     for width in WIDTHS:
         page = browser_page(width)
-        ran, asked = watch_attacks(page), watch_requests(page)
+        ran, asked = watch_dialogs(page), watch_requests(page)
         page.goto(admin.login_link())
         for path in paths:
             answer = page.goto(admin.url + path)
@@ -211,7 +198,7 @@ def test_nothing_of_a_hostile_crawl_runs_out_of_a_download(
     with crawled(admin, settings) as rows, admin.database.reading() as session:
         stored = list(session.scalars(select(Document).order_by(Document.id)))
     page = browser_page()
-    ran = watch_attacks(page)
+    ran = watch_dialogs(page)
     page.goto(admin.login_link())
     csv.field_size_limit(2 * len(MEGABYTE))
     for path in ("/documents.csv", "/jobs.csv"):

@@ -7,27 +7,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from tests.helpers.postgres import PostgresServer
-from tests.helpers.requirements import MissingRequirementError, lacking
 from tests.helpers.waiting import wait_until
 
 pytestmark = pytest.mark.postgresql
-
-
-@pytest.fixture
-def server() -> Iterator[PostgresServer]:
-    try:
-        own = PostgresServer(durable=True)
-    except MissingRequirementError as error:
-        lacking(str(error))
-    with own:
-        yield own
 
 
 def count_rows(server: PostgresServer) -> int:

@@ -12,7 +12,6 @@ import pytest
 from tests.conftest import migrate
 from tests.helpers.pools import QUICK, pool_of
 from tests.helpers.postgres import PostgresServer
-from tests.helpers.requirements import MissingRequirementError, lacking
 from tests.helpers.waiting import wait_until
 from tests.helpers.world import World
 from tests.integration.test_worker_runs import final
@@ -25,17 +24,6 @@ from webqueue.worker.context import RunContext
 from webqueue.worker.runs import Stop
 
 pytestmark = pytest.mark.postgresql
-
-
-@pytest.fixture
-def server() -> Iterator[PostgresServer]:
-    """A server of the test's own, to be taken away. Durable: what it says is committed must outlive a kill."""
-    try:
-        own = PostgresServer(durable=True)
-    except MissingRequirementError as error:
-        lacking(str(error))
-    with own:
-        yield own
 
 
 @pytest.fixture

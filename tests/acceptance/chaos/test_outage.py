@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,22 +9,11 @@ import pytest
 from tests.acceptance.chaos.outage import outage
 from tests.acceptance.chaos.stage import QUICK, stage
 from tests.helpers.postgres import PostgresServer
-from tests.helpers.requirements import MissingRequirementError, lacking
 from tests.helpers.waiting import wait_until
 from webqueue import clock
 from webqueue.worker import Timing
 
 pytestmark = pytest.mark.postgresql
-
-
-@pytest.fixture
-def server() -> Iterator[PostgresServer]:
-    try:
-        own = PostgresServer(durable=True)
-    except MissingRequirementError as error:
-        lacking(str(error))
-    with own:
-        yield own
 
 
 def test_all_roles_come_back_by_themselves(server: PostgresServer, tmp_path: Path) -> None:

@@ -110,6 +110,8 @@ def test_on_tablets_a_time_stands_behind_its_word_and_breaks_before_its_date(
         assert cells
         assert max(height for height, _ in cells) < 24 * lines, path
         assert max(above for _, above in cells) < 8, f"{path}: behind its word"
+    keys = opened.locator(".jobs td.key").evaluate_all("cells => cells.map(cell => cell.offsetHeight)")
+    assert max(keys) < 24, "the two columns share the room"
 
 
 def test_on_tablets_the_runs_of_a_target_stand_close_below_its_next_run(admin: Admin, opened: Page) -> None:

@@ -57,7 +57,10 @@ def test_page_100_costs_what_page_1_does_and_300_000_jobs_what_10_000_do(large: 
     html = client.get(page_100).text
     assert html.count('<tr id="job-') == ROWS
     assert f">#{last - 1} " in html
-    few = {path: cost(large, client, path) for path in ("/jobs", page_100, "/", "/targets", "/rate-keys")}
+    few = {
+        path: cost(large, client, path)
+        for path in ("/jobs", page_100, "/", "/targets", "/rate-keys", "/schedule")
+    }
     assert few[page_100] <= ALLOWED_RATIO * few["/jobs"], few
 
     add_past(large.database, TIMES_MORE - 1)

@@ -75,6 +75,8 @@ class Job(ModelWithQueue, Base):
         Index("ix_jobs_target_seq", "target_code", "seq"),
         Index("ix_jobs_status_seq", "status", "seq"),
         Index("ix_jobs_rate_key_seq", "rate_key", "seq"),
+        # The past ticks, where most jobs are runs by hand.
+        Index("ix_jobs_source_seq", "source", "seq"),
         Index("ix_jobs_finished", "finished_at", "status"),
         # The last runs of a key or target, for the strips: however many queued jobs are newer.
         Index(

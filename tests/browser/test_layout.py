@@ -154,3 +154,14 @@ def test_nothing_stands_below_the_last_line_of_the_card_of_keys(
     assert card is not None
     assert bar is not None
     assert abs(card["y"] + card["height"] - (bar["y"] + bar["height"])) <= 2
+
+
+def test_no_unit_stands_alone_in_the_last_line_on_phones(admin: Admin, opened: Page) -> None:
+    opened.set_viewport_size({"width": 390, "height": 900})
+    opened.goto(admin.url)
+    lines = opened.locator("#keys .sub", has_text="1800 s").evaluate(
+        "words => {const range = document.createRange(), from = words.textContent.indexOf('1800 s');"
+        "range.setStart(words.firstChild, from); range.setEnd(words.firstChild, from + 6);"
+        "return range.getClientRects().length}"
+    )
+    assert lines == 1

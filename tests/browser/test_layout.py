@@ -165,3 +165,46 @@ def test_no_unit_stands_alone_in_the_last_line_on_phones(admin: Admin, opened: P
         "return range.getClientRects().length}"
     )
     assert lines == 1
+
+
+def test_the_buttons_of_a_filter_stand_beside_its_fields_on_tablets(admin: Admin, opened: Page) -> None:
+    """Also the one more of a filter that is set."""
+    opened.set_viewport_size({"width": 768, "height": 900})
+    for path in ("/documents", "/documents?q=none", "/targets?q=none", "/schedule?rate_key=none"):
+        opened.goto(admin.url + path)
+        form = opened.locator("form.filters").first
+        bottoms = form.evaluate(
+            "form => [...form.querySelectorAll('input[type=search], input[type=text], select, button, .btn')]"
+            ".map(one => Math.round(one.getBoundingClientRect().bottom))"
+        )
+        assert len(set(bottoms)) == 1, f"{path}: {bottoms}"
+
+
+def test_labels_of_boxes_that_take_two_lines_do_not_touch(admin: Admin, opened: Page) -> None:
+    opened.set_viewport_size({"width": 390, "height": 900})
+    opened.goto(f"{admin.url}/settings/notifications")
+    gaps = opened.evaluate(
+        """() => {
+          const texts = [...document.querySelectorAll("label.check")].map(label => {
+            const range = document.createRange();
+            range.selectNodeContents(label.lastChild);
+            return range.getBoundingClientRect();
+          });
+          return texts.slice(1).map((text, index) => text.top - texts[index].bottom);
+        }"""
+    )
+    assert gaps
+    assert min(gaps) >= 8
+
+
+def test_the_languages_end_where_the_page_ends(admin: Admin, opened: Page) -> None:
+    for width in (390, 768, 1360):
+        opened.set_viewport_size({"width": width, "height": 900})
+        opened.goto(f"{admin.url}/settings/tokens")
+        button, card = opened.locator(".languages button").last, opened.locator(".card").first
+        word = button.evaluate(
+            "button => button.getBoundingClientRect().right - parseFloat(getComputedStyle(button).paddingRight)"
+        )
+        edge = card.bounding_box()
+        assert edge is not None
+        assert abs(word - (edge["x"] + edge["width"])) <= 2, f"at {width} px"

@@ -74,15 +74,15 @@ class HttpParameters(Parameters):
         description="nothing; result: its first 20,000 characters with the job; document: a document, with versions.",
     )
     max_mb: int = Field(
-        20, ge=1, le=1_000, title="Largest answer", description="Megabytes; a larger one fails the job."
+        20, ge=1, le=1_000, title="Largest answer (MB)", description="A larger one fails the job."
     )
     total_sec: float = Field(
         120,
         gt=0,
         le=3_600,
         allow_inf_nan=False,
-        title="Time limit",
-        description="Seconds for the whole exchange.",
+        title="Time limit (s)",
+        description="For the whole exchange.",
     )
 
 

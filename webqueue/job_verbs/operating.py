@@ -43,7 +43,7 @@ def cancel(session: Session, job_id: str, *, by: str, life: Callable[[str], Life
     if job.status not in {JobStatus.QUEUED, JobStatus.RUNNING}:
         raise ConflictError(
             say(
-                "Job #%(seq)s is %(status)s already, it cannot be cancelled.",
+                "Job #%(seq)s is %(status)s already; it cannot be cancelled.",
                 seq=job.seq,
                 status=Sentence(job.status),
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -19,7 +19,7 @@ from webqueue.web.languages import told
 
 @dataclass(frozen=True)
 class ParameterField:
-    """One field of a form: `kind` is text, number, check, lines or data (JSON)."""
+    """One field of a form: `kind` is text, choice, number, check, lines or data (JSON)."""
 
     name: str
     label: str
@@ -27,6 +27,12 @@ class ParameterField:
     hint: str
     required: bool
     default: Any
+    choices: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """The choices as a form asks for them, under their own names."""
+        return [(word, word) for word in self.choices]
 
 
 def model_of(handler: str, adapter: str) -> type[Parameters]:
@@ -86,11 +92,14 @@ def _field(name: str, info: FieldInfo) -> ParameterField:
         hint=told(Sentence(info.description or "")),
         required=info.is_required(),
         default=default,
+        choices=_choices(info.annotation),
     )
 
 
 def _kind(annotation: Any) -> str:
     kinds = {_plain(part) for part in _parts(annotation)} - {type(None)}
+    if _choices(annotation):
+        return "choice"
     if kinds == {bool}:
         return "check"
     if kinds and kinds <= {int, float}:
@@ -100,6 +109,16 @@ def _kind(annotation: Any) -> str:
     if kinds & {dict, Mapping}:
         return "data"
     return "text"
+
+
+def _choices(annotation: Any) -> tuple[str, ...]:
+    """The words of which one is taken; none where other values are taken too."""
+    parts = _parts(annotation)
+    words = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
+    only_words = all(get_origin(part) is Literal for part in parts) and all(
+        isinstance(word, str) for word in words
+    )
+    return tuple(words) if only_words else ()
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:

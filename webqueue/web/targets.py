@@ -53,6 +53,7 @@ def index() -> Response:
         list_url=_list_url(**chosen),
         section="targets",
         page=page,
+        sites=bool(page.items or chosen or queries.site_codes(session)),
         chosen=chosen,
         target_states=TARGET_STATES,
         changes=CHANGES,
@@ -146,7 +147,9 @@ def resume(code: str) -> AnyResponse:
 def delete(code: str) -> AnyResponse:
     """Delete a target that has neither jobs nor documents, after asking."""
     if not confirm.given():
-        question = gettext("Delete the target %(code)s? One with jobs or documents is kept.", code=code)
+        question = gettext(
+            "Delete the target %(code)s? It goes only where it has neither jobs nor documents.", code=code
+        )
         return confirm.ask(question, gettext("Delete target"), url_for("targets.show", code=code))
     by = user_name()
     return acted(

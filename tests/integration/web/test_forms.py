@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from werkzeug.test import TestResponse
@@ -198,6 +199,49 @@ def test_a_target_with_jobs_is_not_deleted(browser: Browser, example: None) -> N
     answer = browser.post("/targets/news/delete", confirmed="yes")
     assert answer.status_code == 409
     assert "so it is kept" in answer.text
+
+
+def test_of_a_few_words_one_is_chosen(browser: Browser, database: Database) -> None:
+    database.run(lambda s: add_site(s, "example", "http://www.example.org/"))
+    page = LexborHTMLParser(browser.get("/targets/new?handler=http").text)
+    methods = page.css("select#f-params-method option")
+    assert [option.text() for option in methods] == ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+    assert [option.text() for option in methods if "selected" in option.attributes] == ["GET"]
+    fields = {
+        "code": "hook",
+        "site": "example",
+        "handler": "http",
+        "params.url": "/",
+        "params.method": "POST",
+    }
+    assert browser.post("/targets/new", **fields, **{"params.keep": "document"}).status_code == 303
+    with database.reading() as session:
+        stored = session.get_one(Target, "hook").params
+    assert (stored["method"], stored["keep"]) == ("POST", "document")
+    page = LexborHTMLParser(browser.get("/targets/hook/edit").text)
+    kept = page.css("select#f-params-keep option")
+    assert [option.text() for option in kept if "selected" in option.attributes] == ["document"]
+
+
+def test_the_page_on_which_something_is_changed_says_so(browser: Browser, example: None) -> None:
+    for path, name in (("/targets/news/edit", "news"), ("/sites/example", "example")):
+        page = browser.get(path).text
+        assert f"<title>Edit {name} - webqueue</title>" in page
+        assert f"<h1>Edit {name}</h1>" in page
+
+
+def test_where_nothing_is_the_next_step_is_named(browser: Browser, database: Database) -> None:
+    """A target needs a site; downloads of no documents are not offered."""
+    page = LexborHTMLParser(browser.get("/targets").text)
+    assert [link.attributes["id"] for link in page.css("main .primary")] == ["add-site"]
+    assert page.css("#rows a[href='/sites/new']")
+    page = LexborHTMLParser(browser.get("/documents").text)
+    assert page.css(".empty a[href='/targets']")
+    assert not page.css(".exports")
+    database.run(lambda s: add_site(s, "example", "http://www.example.org/"))
+    page = LexborHTMLParser(browser.get("/targets").text)
+    assert [link.attributes["id"] for link in page.css("main .primary")] == ["add-target"]
+    assert not page.css("#rows a[href='/sites/new']")
 
 
 def test_a_python_target_takes_arguments_as_json(browser: Browser, database: Database) -> None:

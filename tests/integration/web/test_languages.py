@@ -148,7 +148,8 @@ DATA = re.compile(
     r"The crawl failed|title: <img.*|.*right to left|A link that is( none)?|Second line\.|city notices|<img src=x.*|"
     r"note: 市政府公告|(?:各区人民政府: ?)+"
 )
-NAMES = frozenset({"admin", "text", "The site's owner asked"})  # of the user, of a document, of a pause
+# Of the user, of a document, of a pause; and the words of a parameter, as files have them.
+NAMES = frozenset({"admin", "text", "The site's owner asked", "nothing", "document"})
 ENGLISH = re.compile(r"[A-Za-z']{2,}(?: [A-Za-z'-]{2,}){2,}")
 PLACEHOLDER = re.compile(r"%\(\w+\)s")
 # What holds no words of webqueue's: the names of fields in the audit log, and what is written as code.

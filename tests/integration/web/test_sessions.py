@@ -78,7 +78,7 @@ def test_an_administrator_signs_a_user_out_everywhere(
     app: Flask, browser: Browser, database: Database
 ) -> None:
     operator = Browser(app, database, "operator")
-    assert "logged in, in 1 browser" in browser.get("/settings/users").text
+    assert "logged in with 1 browser" in browser.get("/settings/users").text
     asked = browser.post("/settings/users/operator/sessions/end")
     assert "operator is logged out of 1 browser at once" in asked.text
     assert operator.get("/jobs").status_code == 200

@@ -80,6 +80,6 @@ class CommandParameters(Parameters):
         ge=0,
         le=300,
         allow_inf_nan=False,
-        title="Time to stop in",
-        description="Seconds between the request to stop (SIGTERM) and the end by force (SIGKILL).",
+        title="Time to stop in (s)",
+        description="Between the request to stop (SIGTERM) and the end by force (SIGKILL).",
     )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import socket
+import sys
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from types import FrameType
 from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page, Response, expect
+from selectolax.lexbor import LexborHTMLParser
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
@@ -35,25 +40,41 @@ from webqueue.settings import Settings
 LIVE_PAGES: Final = 7
 POLL_MS: Final = 2_000
 UPDATES: Final = 15
+SCROLLED: Final = 120
 BLOCKED: Final = "shop.example.com"
-# Everything opened, half a sentence in each field, the focus in the first one, or else on a button that is polled.
-HOLD: Final = """() => {
-  const details = [...document.querySelectorAll("main details")];
+# Everything opened, half a sentence in each field, each box and list as it was not, and the focus in the first field, or else on
+# a button that is polled; then what is left of it.
+HOLD: Final = """(down) => {
+  const all = (what) => [...document.querySelectorAll("main " + what)];
+  const state = (one) => [one.value, one.checked ?? null];
+  const details = all("details"), fields = all(":is(input, select, textarea):not([type=hidden])");
   for (const one of details) one.open = true;
-  const fields = [...document.querySelectorAll("main input[type=text], main input[type=search], main textarea")];
-  for (const one of fields) one.value = "half a sent";
-  const focused = fields[0] || document.querySelector("main button");
+  for (const one of fields) {
+    if (one.type === "checkbox" || one.type === "radio") one.checked = !one.checked;
+    else if (one.tagName === "SELECT") one.selectedIndex = one.length - 1;
+    else one.value = "half a sent";
+  }
+  const focused = fields.find((one) => one.value === "half a sent") || document.querySelector("main button");
   focused.focus();
-  scrollTo(0, 120);
-  window.held = {details, fields, focused};
+  scrollTo(0, down);
+  const controls = all(":is(a[href], button, summary)");
+  window.held = {details, fields, focused, controls, state, states: fields.map(state)};
 }"""
 HELD: Final = """() => ({
   open: held.details.filter((one) => one.isConnected && one.open).length,
-  typed: held.fields.filter((one) => one.isConnected && one.value === "half a sent").length,
-  lost: [...held.details, ...held.fields].filter((one) => !one.isConnected).length,
+  typed: held.fields.filter((one, at) => one.isConnected && `${held.state(one)}` === `${held.states[at]}`).length,
+  lost: [...held.details, ...held.fields, ...held.controls].filter((one) => !one.isConnected).length,
   focused: document.activeElement === held.focused,
   scroll: scrollY,
 })"""
+# The control that has the focus, and of what its row is; then the order of all rows.
+CHOSEN: Final = """(() => {
+  const one = document.activeElement, row = one.closest("tr");
+  return [one.id, one.getAttribute("aria-label"), one.href ?? "", row?.dataset.key ?? row?.id ?? "no row"];
+})()"""
+ORDER: Final = (
+    "[...document.querySelectorAll('main tbody tr')].map((row) => row.dataset.key || row.id).join()"
+)
 
 
 def wait_for(page: Page, condition: Callable[[], bool]) -> None:
@@ -122,12 +143,47 @@ def test_the_log_is_appended_and_followed(admin: Admin, browser_page: BrowserPag
     assert page.evaluate("document.getElementById('log').scrollTop") == 0
 
 
-def test_an_unchanged_poll_of_any_page_is_204(large: Admin, large_pages: dict[str, str]) -> None:
+@contextmanager
+def watched_waits() -> Iterator[list[str]]:
+    """Where this thread waits during the block: a poll that does holds a thread of the server."""
+    waited: list[str] = []
+    waits = (threading.Condition.wait.__code__, threading.Event.wait.__code__)
+
+    def note(frame: FrameType, event: str, called: object) -> None:
+        sleeps = event == "c_call" and getattr(called, "__name__", "") in {"sleep", "select", "poll", "epoll"}
+        if sleeps or (event == "call" and frame.f_code in waits):
+            waited.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+
+    sys.setprofile(note)
+    try:
+        yield waited
+    finally:
+        sys.setprofile(None)
+
+
+def test_an_unchanged_poll_of_any_page_is_204_and_waits_for_nothing(
+    large: Admin, large_pages: dict[str, str]
+) -> None:
     client = logged_in(large)
-    pages = {path: client.get(path).text for path in one_of_each(large, large_pages)}
-    for path, poll in polls(pages).items():
-        answer = client.get(poll)
-        assert (answer.status_code, answer.data) == (204, b""), path
+    pages = {path: client.get(path).text for path in polls(large_pages)}
+    later = datetime.now(UTC) + timedelta(seconds=61)  # another minute is no change
+    with clock.replaced(lambda: later), watched_waits() as waited:
+        for path, poll in polls(pages).items():
+            answer = client.get(poll)
+            assert (answer.status_code, answer.data) == (204, b""), path
+            assert waited == [], path
+
+
+def test_what_a_poll_brings_holds_no_field_and_nothing_that_opens(
+    large: Admin, large_pages: dict[str, str]
+) -> None:
+    """The morph keeps a field whose name and place stay, not always another: so there are none."""
+    client = logged_in(large)
+    for path, poll in polls(large_pages).items():
+        answer = client.get(poll.replace("live=", "live=another"))
+        assert answer.status_code == 200, path
+        brought = LexborHTMLParser(answer.text).css("input:not([type=hidden]), select, textarea, details")
+        assert [one.html for one in brought] == [], path
 
 
 def test_a_poll_answers_204_until_something_changes(large: Admin, browser_page: BrowserPage) -> None:
@@ -198,13 +254,15 @@ def test_30_seconds_of_updates_keep_focus_open_details_typed_text_and_scroll(
     large: Admin, large_pages: dict[str, str], browser_page: BrowserPage
 ) -> None:
     page = browser_page()
+    page.set_viewport_size({"width": 1360, "height": 400})  # so low that every page can be scrolled
     page.clock.install()  # 30 s by the clock of the page, with one update each time that it asks
     page.goto(large.login_link())
     statuses = watch_polls(page)
     number = 0
+    looked_at: Counter[str] = Counter()
     for path in one_of_each(large, large_pages):
         page.goto(large.url + path)
-        page.evaluate(HOLD)
+        page.evaluate(HOLD, SCROLLED)
         held = page.evaluate(HELD)
         statuses.clear()
         for update_number in range(1, UPDATES + 1):
@@ -216,7 +274,34 @@ def test_30_seconds_of_updates_keep_focus_open_details_typed_text_and_scroll(
         wait_for(page, lambda: statuses[-1] == 204)  # the page is as new as its last update
         assert page.evaluate(HELD) == held, path
         assert held["focused"], path
+        assert held["scroll"] == SCROLLED, path
         assert held["lost"] == 0, path
+        looked_at.update(details=held["open"], fields=held["typed"])
+    assert looked_at["details"] > 0
+    assert looked_at["fields"] > 0
+
+
+# A row, something in it that takes the focus, and what makes its row move.
+MOVING: Final = {
+    "/": ("tr[data-key='host20.example.org']", lambda session: running_job(session, "target_039")),
+    "/jobs": ("main tbody tr:nth-child(5)", lambda session: jobs.submit(session, "target_039", by="ann")),
+}
+
+
+@pytest.mark.parametrize("path", MOVING)
+def test_the_focus_goes_with_a_row_that_moves(large: Admin, browser_page: BrowserPage, path: str) -> None:
+    """Who presses Enter in that moment presses what was chosen, not what took its place."""
+    rows, move = MOVING[path]
+    page = browser_page()
+    page.clock.install()
+    page.goto(large.login_link())
+    page.goto(large.url + path)
+    page.locator(rows).locator("a, button").last.focus()
+    chosen, order = page.evaluate(CHOSEN), page.evaluate(ORDER)
+    large.database.run(move)
+    page.clock.run_for(POLL_MS)
+    wait_for(page, lambda: page.evaluate(ORDER) != order)
+    assert page.evaluate(CHOSEN) == chosen
 
 
 def test_a_schedule_is_explained_while_it_is_typed(admin: Admin, browser_page: BrowserPage) -> None:

@@ -21,13 +21,26 @@ _CONTROLS: Final = """[...document.querySelectorAll(
   "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex]:not(main)"
 )].filter((one) => one.checkVisibility({visibilityProperty: true}) && !one.disabled)"""
 _OPEN: Final = """() => document.querySelectorAll("details").forEach((one) => { one.open = true; })"""
-_SHOW_DIALOGS: Final = """(shown) => document.querySelectorAll("dialog").forEach((one) => {
-  one.open = shown;
-})"""
+# The dialog that asks is empty until a button is pressed: it is shown with the longest question of the page.
+_SHOW_DIALOGS: Final = """(shown) => {
+  document.querySelectorAll("dialog").forEach((one) => { one.open = shown; });
+  const asked = [...document.querySelectorAll("button[data-confirm]")];
+  for (const [id, name] of [["confirm-text", "confirm"], ["confirm-yes", "yes"]]) {
+    const place = document.getElementById(id);
+    const longest = asked.map((one) => one.dataset[name]).sort((a, b) => b.length - a.length)[0];
+    if (shown && place && longest) place.textContent = longest;
+  }
+}"""
+# A box that scrolls by itself hides what does not fit from the width of the page.
+_CUT: Final = """() => [...document.querySelectorAll("*")]
+  .filter((one) => ["auto", "scroll"].includes(getComputedStyle(one).overflowX))
+  .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
+  .map((one) => `${one.outerHTML.slice(0, 120)} scrolls sideways: ${one.scrollWidth} px in ${one.clientWidth} px`)"""
 _SMALL: Final = """(least) => [...document.querySelectorAll("button, .btn, input[type=submit]")]
   .filter((one) => one.checkVisibility({visibilityProperty: true}))
-  .filter((one) => one.getBoundingClientRect().height < least - 0.01)
-  .map((one) => `${one.outerHTML.slice(0, 120)} is ${one.getBoundingClientRect().height} px high`)"""
+  .map((one) => [one, one.getBoundingClientRect()])
+  .filter(([, box]) => Math.min(box.width, box.height) < least - 0.01)
+  .map(([one, box]) => `${one.outerHTML.slice(0, 120)} is ${box.width} px wide and ${box.height} px high`)"""
 _UNFOCUSED: Final = (
     "() => { const controls = "
     + _CONTROLS
@@ -53,6 +66,30 @@ _FOREIGN: Final = """() => [
   ...[...document.querySelectorAll("*")].filter((one) =>
     one.getAttributeNames().some((name) => name.startsWith("on") || name === "style" || name === "srcdoc")),
 ].map((one) => one.outerHTML.slice(0, 160))"""
+# What a browser asks another host for, or is ready to: also where no page of the tests shows the state that a rule is for.
+_ABROAD: Final = """() => [
+  ...[...document.querySelectorAll("link, [src], [action], [formaction]")].filter((one) =>
+    [one.href, one.src, one.action, one.formAction].some((url) => typeof url === "string" && url &&
+      new URL(url, location).host !== location.host)).map((one) => one.outerHTML.slice(0, 160)),
+  ...[...document.styleSheets].flatMap((sheet) => [...sheet.cssRules].flatMap((rule) =>
+    [...rule.cssText.matchAll(/(?:url\\(|@import )\\s*["']?([^"')]+)/g)].filter(([, url]) =>
+      new URL(url, sheet.href || location).host !== location.host).map(([found]) => `${sheet.href}: ${found}`))),
+]"""
+# Each button that asks is pressed, and its question put away again: it is text, word for word, whatever name is in it.
+_ASK: Final = """() => {
+  const dialog = document.getElementById("confirm"), text = document.getElementById("confirm-text");
+  const wrong = [];
+  for (const one of dialog ? document.querySelectorAll("button[data-confirm]") : []) {
+    const said = one.dataset.confirm;
+    one.dataset.confirm = `<b>${said}</b>`;
+    one.click();
+    if (!dialog.open || text.textContent !== one.dataset.confirm)
+      wrong.push(`${one.outerHTML.slice(0, 120)} asks ${dialog.open ? text.innerHTML : "nothing"}`);
+    dialog.close("no");
+    one.dataset.confirm = said;
+  }
+  return wrong;
+}"""
 
 
 def barriers(page: Page) -> list[str]:
@@ -76,6 +113,7 @@ def misfits(page: Page) -> list[str]:
             needed = page.evaluate("document.documentElement.scrollWidth")
             if needed > width:
                 found.append(f"{width} px: {needed} px wide{' when opened up' if opened else ''}")
+            found += [f"{width} px: {one}" for one in page.evaluate(_CUT)]
         found += [f"{width} px: {one}" for one in page.evaluate(_SMALL, BUTTON_SIZE)]
         page.evaluate(_SHOW_DIALOGS, False)
     page.set_viewport_size({"width": WIDE, "height": 900})
@@ -94,7 +132,19 @@ def foreign(page: Page) -> list[str]:
     return found
 
 
-LOOKS: Final[tuple[Look, ...]] = (foreign, unreachable, barriers, misfits)
+def abroad(page: Page) -> list[str]:
+    """What leads to another host, links aside: also style sheets' rules for what is not shown now."""
+    found: list[str] = page.evaluate(_ABROAD)
+    return found
+
+
+def questions(page: Page) -> list[str]:
+    """Buttons that ask first, and do not say what they should."""
+    found: list[str] = page.evaluate(_ASK)
+    return found
+
+
+LOOKS: Final[tuple[Look, ...]] = (foreign, abroad, questions, unreachable, barriers, misfits)
 
 
 def findings(page: Page) -> list[str]:

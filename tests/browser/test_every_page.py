@@ -15,13 +15,13 @@ from urllib.parse import quote, urlsplit
 import pytest
 from flask import Flask, template_rendered
 from jinja2 import Template
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from sqlalchemy import select
 
 import webqueue
 from tests.browser.conftest import BrowserPage
-from tests.browser.looks import findings, watch_dialogs, watch_requests
-from tests.helpers.admin import HOSTILE, Admin
+from tests.browser.looks import findings, foreign, watch_dialogs, watch_requests
+from tests.helpers.admin import HOSTILE, QUOTED, Admin
 from tests.helpers.pages import every_page, logged_in
 from webqueue.models import Job
 
@@ -88,6 +88,18 @@ def test_every_page_of_an_empty_installation(admin: Admin, browser_page: Browser
     look_at(admin, page, list(every_page(admin)))
 
 
+def test_the_sentence_that_a_button_brings_runs_nothing(large: Admin, browser_page: BrowserPage) -> None:
+    """It names the job that is before, of a target with a hostile name."""
+    page = browser_page()
+    page.goto(large.login_link())
+    ran = watch_dialogs(page)
+    page.goto(f"{large.url}/targets?site=hostile")
+    page.get_by_role("button", name="Run now: hostile_target", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text(f" {QUOTED}")
+    assert foreign(page) == []
+    assert ran == []
+
+
 def test_what_forms_and_errors_answer(
     large: Admin, large_pages: dict[str, str], browser_page: BrowserPage, console_errors: list[str]
 ) -> None:
@@ -103,6 +115,11 @@ def test_what_forms_and_errors_answer(
         (422, "/targets/new?handler=crawl", {"code": HOSTILE, "site": HOSTILE, "schedule": HOSTILE}),
         (422, "/settings/users", {"name": HOSTILE}),
         (200, "/settings/tokens", {"name": "script", "role": "viewer"}),
+        (200, "/targets/hostile_target/run", {}),  # behind the jobs with such names
+        *(
+            (404, f"/targets/{quote(QUOTED, safe='')}/{verb}", {"confirmed": "yes"})
+            for verb in ("pause", "delete")
+        ),
     )
     paths = (
         "/login",

@@ -32,6 +32,8 @@ from webqueue.models import (
 from webqueue.settings import Settings
 
 HOSTILE = "<img src=x onerror=alert(1)>"
+# The same, where it stands in an attribute of an element.
+QUOTED = f"\"'>{HOSTILE}"
 PASSWORD = "correct horse battery"
 
 

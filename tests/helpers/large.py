@@ -11,7 +11,16 @@ from typing import Any, Final
 from sqlalchemy import insert, select, text, update
 from sqlalchemy.orm import Session
 
-from tests.helpers.admin import HOSTILE, add_site, add_target, add_worker, fill, finished_job, log_lines
+from tests.helpers.admin import (
+    HOSTILE,
+    QUOTED,
+    add_site,
+    add_target,
+    add_worker,
+    fill,
+    finished_job,
+    log_lines,
+)
 from webqueue import clock, config, jobs
 from webqueue.database import Database
 from webqueue.models import Job, Process, RateKey, Target
@@ -83,7 +92,7 @@ def make_large_file(migrated: Path, folder: Path) -> Path:
     try:
         database.run(lambda session: fill_large(session, JOBS))
         fill(database)
-        database.run(_add_hostile_target)
+        database.run(_add_hostile_targets)
     finally:
         database.close()
     connection = sqlite3.connect(file)
@@ -119,23 +128,26 @@ def let_workers_live(session: Session) -> None:
     session.execute(update(Process).values(heartbeat_at=clock.now(session) + timedelta(minutes=10)))
 
 
-def _add_hostile_target(session: Session) -> None:
-    """A target with a name that no form takes: whatever a database holds, pages show it as text."""
+def _add_hostile_targets(session: Session) -> None:
+    """Targets with names that no form takes: whatever a database holds, pages show it as text."""
     now = clock.now(session)
-    session.add(
-        Target(
-            code=HOSTILE, site_code="hostile", handler="python", params={"function": HOSTILE}, schedule="0 5 * * *",
-            next_tick_at=now + timedelta(minutes=1), created_at=now, changed_at=now,
-        )
-    )  # fmt: skip
+    for name in (QUOTED, HOSTILE):
+        session.add(
+            Target(
+                code=name, site_code="hostile", handler="python", params={"function": name}, schedule="0 5 * * *",
+                next_tick_at=now + timedelta(minutes=1), created_at=now, changed_at=now,
+            )
+        )  # fmt: skip
     session.flush()
     # A change and a deletion that can be undone.
-    add_target(session, "hostile_target", "hostile", note=HOSTILE * 2, owner=HOSTILE)
+    add_target(session, "hostile_target", "hostile", note=HOSTILE * 2, owner=QUOTED)
     add_target(session, "deleted", "hostile", note=HOSTILE)
     config.delete_target(session, "deleted", by=HOSTILE, now=now)
-    job = finished_job(
-        session, HOSTILE, ago=timedelta(minutes=1), seconds=1, status="failed", error_msg=HOSTILE
-    )
-    log_lines(session, job, HOSTILE)
-    finished_job(session, HOSTILE, ago=timedelta(minutes=2), seconds=1, attention=HOSTILE)
+    for minutes, name in enumerate((QUOTED, HOSTILE), 1):
+        job = finished_job(
+            session, name, ago=timedelta(minutes=minutes), seconds=1, status="failed", error_msg=name
+        )
+        log_lines(session, job, name)
+    finished_job(session, HOSTILE, ago=timedelta(minutes=2), seconds=1, attention=QUOTED)
+    jobs.submit(session, QUOTED, by=QUOTED)
     jobs.submit(session, HOSTILE, by=HOSTILE)

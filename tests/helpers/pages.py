@@ -99,12 +99,15 @@ def _examples(session: Session, blueprint: str) -> list[str]:
     """One row of each kind that a page may look different for."""
     if blueprint == "jobs":
         rows = session.scalars(select(Job).order_by(Job.seq)).all()
-        kinds = {(row.status, row.source, bool(row.attention), bool(row.counters)): row.id for row in rows}
+        kinds = {
+            (row.status, row.source, bool(row.attention), bool(row.counters), '"' in row.target_code): row.id
+            for row in rows
+        }
         return list(kinds.values())
     if blueprint == "targets":
         targets = session.scalars(select(Target).order_by(Target.code)).all()
         kinds_of_targets = {
-            (row.handler, bool(row.schedule), bool(row.paused_at), bool(row.note)): row.code
+            (row.handler, bool(row.schedule), bool(row.paused_at), bool(row.note), '"' in row.code): row.code
             for row in targets
         }
         return list(kinds_of_targets.values())

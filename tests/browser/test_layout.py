@@ -4,41 +4,22 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Page
-from sqlalchemy import select
 
 from tests.browser.conftest import BrowserPage
 from tests.browser.test_documents import add_versions
 from tests.helpers.admin import Admin, fill
-from webqueue.models import Job
+from tests.helpers.pages import every_page
 
 # Around the widths at which the layout changes, and those of common screens.
 WIDTHS = (320, 360, 390, 600, 720, 721, 768, 820, 860, 861, 960, 1024, 1119, 1120, 1200, 1280)
-EMPTY_PAGES = (
-    "/", "/targets", "/sites", "/sites/new", "/targets/new", "/targets/new?handler=python", "/jobs", "/rate-keys",
-    "/documents", "/settings", "/jobs?status=failed", "/rate-keys?url=nonsense",
-)  # fmt: skip
-FULL_PAGES = (
-    *EMPTY_PAGES, "/targets/example_news", "/targets/hostile_target", "/targets/hostile_target/edit", "/sites/example",
-    "/rate-keys/shop.example.com", "/rate-keys/www.example.org", "/rate-keys?url=http://www.example.org/",
-    "/documents/1", "/documents/1?version=2", "/documents/2", "/documents/3",
-)  # fmt: skip
-MORE_PAGES = (
-    "/schedule", "/targets?select=1", "/jobs?select=1", "/settings/users", "/settings/tokens", "/settings/audit",
-    "/settings/retention", "/settings/challenges", "/settings/notifications", "/documents/4",
-)  # fmt: skip
+# What a form answers, which no link leads to.
+ANSWERS = ("/rate-keys?url=nonsense", "/rate-keys?url=http://www.example.org/")
 # Cards whose content sticks out, and the window when it scrolls sideways.
 TOO_WIDE = """
 [...document.querySelectorAll(".card, table")].filter(
   box => box.scrollWidth > box.clientWidth + 1 || box.getBoundingClientRect().right > innerWidth
 ).map(box => box.outerHTML.slice(0, 80)).concat(document.documentElement.scrollWidth > innerWidth ? ["page"] : [])
 """
-
-
-def pages_with_jobs(admin: Admin) -> list[str]:
-    """Every page of the filled admin, one job in each state among them."""
-    with admin.database.reading() as session:
-        jobs = {job.status: job.id for job in session.scalars(select(Job).order_by(Job.seq))}
-    return [*FULL_PAGES, *(f"/jobs/{job}" for job in jobs.values())]
 
 
 @pytest.fixture
@@ -52,7 +33,7 @@ def opened(admin: Admin, browser_page: BrowserPage) -> Page:
 
 
 def test_no_window_is_too_narrow(admin: Admin, opened: Page) -> None:
-    for path in (*pages_with_jobs(admin), *MORE_PAGES):
+    for path in (*every_page(admin), *ANSWERS):
         opened.goto(admin.url + path)
         for width in WIDTHS:
             opened.set_viewport_size({"width": width, "height": 900})

@@ -16,7 +16,7 @@ from tests.helpers.world import World
 from webqueue import clock
 from webqueue.app import create_app
 from webqueue.database import Database
-from webqueue.deliveries import switches
+from webqueue.deliveries import switches, windows
 from webqueue.deliveries.loop import DeliveryLoop
 from webqueue.deliveries.queue import enqueue
 from webqueue.deliveries.switches import Switches
@@ -91,7 +91,8 @@ def test_what_is_not_delivered_is_shown_on_both_pages(app: Flask, world: World) 
     DeliveryLoop(world.database, {}).deliver_due()
     page = browser.get("/settings/export").text
     assert "nobody here delivers" in page
-    assert f"/jobs/{job_id}" in page
+    assert f'/jobs/{job_id}">{job_id}</a>' in page
+    assert f">{windows.KIND}<" not in page, "each is of the same kind, which is a word of the code"
 
 
 def test_nothing_of_messages_is_shown_there(app: Flask, world: World) -> None:

@@ -23,7 +23,6 @@ class DeliveryRow:
     """
 
     id: int
-    kind: str
     target: str
     job: str
     attempts: int
@@ -45,7 +44,6 @@ def open_deliveries(session: Session, kind: str) -> list[DeliveryRow]:
     return [
         DeliveryRow(
             id=row.id,
-            kind=row.kind,
             target=str(row.payload.get("target", "")),
             job=str(row.payload.get("job", "")),
             attempts=row.attempts,

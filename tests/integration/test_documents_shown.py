@@ -130,7 +130,7 @@ class TestWhatChanged:
     def test_any_two_are_in_whatever_order(self, browser: Browser, number: int) -> None:
         for query in ("from=1&to=2", "from=2&to=1", "from=1&to=2&version=1", "version=2"):
             page = browser.get(f"/documents/{number}?{query}").text
-            assert "From version 1 to version 2" in page
+            assert "From version 1 to version 2: 1 word added, 1 removed." in page
             assert "removed: </span>20</del>" in page
             assert "added: </span>25</ins>" in page
         assert "From version 1 to version 3" in browser.get(f"/documents/{number}?from=1&to=3").text

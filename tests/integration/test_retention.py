@@ -141,7 +141,7 @@ class TestPage:
         assert browser.post("/settings/retention", target="news").status_code == 303
         assert "its own rule" not in browser.get("/settings/retention").text
         viewer = Browser(app, world.database, "viewer")
-        assert "A rule of its own" not in viewer.get("/settings/retention").text
+        assert "Give a target a rule of its own" not in viewer.get("/settings/retention").text
         assert viewer.post("/settings/retention", target="news", jobs="1").status_code == 403
 
     def test_bounds(self, world: World) -> None:

@@ -189,3 +189,55 @@ def test_the_languages_end_where_the_page_ends(admin: Admin, opened: Page) -> No
         edge = card.bounding_box()
         assert edge is not None
         assert abs(word - (edge["x"] + edge["width"])) <= 2, f"at {width} px"
+
+
+# In how many lines each link and each other text of some cells stands.
+LINES = """
+cells => cells.flatMap(cell => [...cell.querySelectorAll("a"), ...[cell, ...cell.querySelectorAll("time, .sub, .nowrap")]
+  .flatMap(box => [...box.childNodes]).filter(node => node.nodeType == Node.TEXT_NODE && node.data.trim())
+].map(text => {
+  const range = new Range(); range.selectNodeContents(text)
+  return new Set([...range.getClientRects()].map(box => box.top)).size
+}))
+"""
+
+
+def test_on_tablets_lists_break_no_name_and_no_time(large: Admin, browser_page: BrowserPage) -> None:
+    page = browser_page()
+    page.set_viewport_size({"width": 768, "height": 900})
+    page.goto(large.login_link())
+    for path, cells in (
+        ("/schedule", "#coming td.wide, #coming td.t"),
+        ("/settings/audit", "td.key"),
+        ("/settings/retention", "td.t, td[data-l=Keeps]"),
+        ("/settings/challenges", "td.name:first-child > .sub"),
+    ):
+        page.goto(large.url + path)
+        lines = page.locator(cells).evaluate_all(LINES)
+        assert lines
+        assert max(lines) == 1, path
+
+
+def test_on_tablets_the_tabs_of_the_settings_stand_in_one_row(admin: Admin, opened: Page) -> None:
+    opened.set_viewport_size({"width": 768, "height": 900})
+    opened.goto(f"{admin.url}/settings/export")
+    tops = opened.locator(".tabs > *").evaluate_all("all => all.map(one => one.offsetTop)")
+    assert len(tops) == 9
+    assert len(set(tops)) == 1
+
+
+def test_the_line_of_a_key_has_its_buttons_side_by_side_and_says_on_phones_what_is_what(
+    admin: Admin, opened: Page
+) -> None:
+    opened.set_viewport_size({"width": 768, "height": 900})
+    opened.goto(f"{admin.url}/rate-keys/www.example.org")
+    tops = opened.locator("#queue tr:last-child .acts > *").evaluate_all(
+        "all => all.map(one => one.offsetTop)"
+    )
+    assert len(tops) == 2
+    assert len(set(tops)) == 1
+    opened.set_viewport_size({"width": 390, "height": 900})
+    said = opened.locator("#queue tr:last-child td").evaluate_all(
+        "cells => cells.map(cell => getComputedStyle(cell, '::before').content)"
+    )
+    assert {'"Due "', '"Trigger "'} <= set(said)

@@ -192,10 +192,11 @@ def day(at: datetime) -> str:
     return f"{at.astimezone(_zone()):%Y-%m-%d}"
 
 
-def local(at: datetime, timezone: str) -> Markup:
-    """A time by the clock of a zone, with its offset."""
+def local(at: datetime, timezone: str, *, with_date: bool = True) -> Markup:
+    """A time by the clock of a zone, with its weekday and offset; without the date where that stands beside it."""
     there = at.astimezone(ZoneInfo(timezone))
-    text = f"{told(WEEKDAYS[there.weekday()])} {there:%Y-%m-%d %H:%M} {_digits(there)}"
+    date = f"{there:%Y-%m-%d} " if with_date else ""
+    text = f"{told(WEEKDAYS[there.weekday()])} {date}{there:%H:%M} {_digits(there)}"
     return Markup('<time datetime="{}">{}</time>').format(_machine(at), text)
 
 

@@ -17,9 +17,9 @@ from webqueue.api.routes import CURSOR, Asked, Parameter, Route, limit
 from webqueue.errors import NotFoundError
 from webqueue.queries import DocumentFilter, document_export
 from webqueue.queries.documents import document_texts
+from webqueue.queries.numbers import LARGEST
 
 _LIMIT = 50
-_LARGEST_ID = 2**31 - 1  # of PostgreSQL's integer
 _FILTERS = ("target", "job", "since", "q", "state")
 
 
@@ -39,9 +39,9 @@ def list_documents(ask: Asked) -> Response:
 
 def get_document(ask: Asked, number: str) -> Response:
     query = Query("version")
-    version = query.whole("version", 0, 1, _LARGEST_ID)
+    version = query.whole("version", 0, 1, LARGEST)
     query.done()
-    if re.fullmatch(r"[0-9]{1,10}", number, re.ASCII) is None or int(number) > _LARGEST_ID:
+    if re.fullmatch(r"[0-9]{1,10}", number, re.ASCII) is None or int(number) > LARGEST:
         raise NotFoundError("document", number)
     with ask.database.reading() as session:
         return json_response(
@@ -99,9 +99,7 @@ _TAKES = (
     Parameter("q", "Words, each found in title, text or URL."),
     Parameter("state", "live or gone."),
 )
-_VERSION = Parameter(
-    "version", "Which version's text; the present one when left out.", "whole", 1, _LARGEST_ID
-)
+_VERSION = Parameter("version", "Which version's text; the present one when left out.", "whole", 1, LARGEST)
 ROUTES = (
     Route(
         "GET", "/documents", Action.READ, list_documents, "List documents, the last changed first.",

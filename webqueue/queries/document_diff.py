@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session, undefer
 
 from webqueue.errors import NotFoundError
 from webqueue.models import DocumentVersion
-from webqueue.queries.documents import is_number
+from webqueue.queries.numbers import is_number
 from webqueue.sentences import say
 
 Op = Literal["same", "ins", "del", "gap"]

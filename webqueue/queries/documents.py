@@ -13,11 +13,11 @@ from webqueue.errors import InvalidInputError, NotFoundError
 from webqueue.models import Document, DocumentState, DocumentVersion
 from webqueue.queries import document_search
 from webqueue.queries.document_search import Search
+from webqueue.queries.numbers import is_number
 from webqueue.queries.paging import Page, newest_first
 from webqueue.sentences import say
 
 MAX_VERSIONS = 100
-_NUMBERS_END = 2**31  # of PostgreSQL's integer
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,6 @@ def _documents_of(job_id: str) -> CompoundSelect[int]:
         select(Document.id).where(Document.last_job_id == job_id),
         select(DocumentVersion.document_id).where(DocumentVersion.job_id == job_id),
     )
-
-
-def is_number(number: int) -> bool:
-    """Whether an integer from an address can be one of a row; no database takes all that can be written there."""
-    return 0 < number < _NUMBERS_END
 
 
 def get_document(session: Session, document_id: int, *, version: int | None = None) -> DocumentDetail:

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from webqueue import clock
 from webqueue.errors import InvalidInputError, NotFoundError
 from webqueue.models import Job, JobSource, JobStatus
+from webqueue.queries.numbers import is_number
 from webqueue.queries.paging import Page, checked_limit, newest_first
 from webqueue.queries.runs import QUEUED, RUNNING, seconds_between
 from webqueue.queries.waiting import Waiting, waiting_for
@@ -209,7 +210,7 @@ def get_job(session: Session, name: str) -> JobRow:
     """
     job = session.scalars(select(Job).where(Job.id == name)).one_or_none()
     number = name.removeprefix("#")
-    if job is None and number.isascii() and number.isdigit() and len(number) <= 18:
+    if job is None and number.isascii() and number.isdigit() and len(number) <= 18 and is_number(int(number)):
         job = session.get(Job, int(number))
     if job is None:
         raise NotFoundError("job", name)
@@ -344,7 +345,7 @@ def _job_row(job: Job, now: datetime) -> JobRow:
 
 def job_id_of(session: Session, seq: int) -> str:
     """The id of the job with this number, as pages show it (#8123). Raises NotFoundError."""
-    job_id = session.scalar(select(Job.id).where(Job.seq == seq))
+    job_id = session.scalar(select(Job.id).where(Job.seq == seq)) if is_number(seq) else None
     if job_id is None:
         raise NotFoundError("job", "#" + str(seq))
     return job_id

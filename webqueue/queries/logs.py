@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from webqueue.errors import InvalidInputError
 from webqueue.models import JobLog
+from webqueue.queries.numbers import bounded
 from webqueue.sentences import say
 
 MAX_LINES = 2000
@@ -79,7 +80,7 @@ def job_log(
 ) -> LogPage:
     """The lines of a job (by its number) after an offset, oldest first."""
     limit = max(1, min(limit, MAX_LINES))
-    of_job = select(JobLog).where(JobLog.job_seq == job_seq, JobLog.id > after)
+    of_job = select(JobLog).where(JobLog.job_seq == job_seq, JobLog.id > bounded(after))
     found = session.scalars(only.apply(of_job).order_by(JobLog.id).limit(limit + 1)).all()
     lines = _lines(found[:limit])
     return LogPage(lines, lines[-1].id if lines else after, len(found) > limit)
@@ -97,7 +98,7 @@ def job_log_tail(
     limit = max(1, min(limit, MAX_LINES))
     of_job = select(JobLog).where(JobLog.job_seq == job_seq)
     if before is not None:
-        of_job = of_job.where(JobLog.id < before)
+        of_job = of_job.where(JobLog.id < bounded(before))
     found = session.scalars(only.apply(of_job).order_by(JobLog.id.desc()).limit(limit + 1)).all()
     lines = _lines(found[:limit])[::-1]
     return LogPage(lines, lines[-1].id if lines else 0, len(found) > limit)

@@ -10,6 +10,7 @@ from sqlalchemy import Select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from webqueue.errors import InvalidInputError
+from webqueue.queries.numbers import bounded
 from webqueue.sentences import say
 
 MAX_LIMIT = 200
@@ -104,4 +105,4 @@ def _number(cursor: str) -> int:
             "cursor",
             say("%(cursor)s is not a cursor; use the one of the last answer.", cursor=repr(cursor[:40])),
         )
-    return int(cursor)
+    return bounded(int(cursor))

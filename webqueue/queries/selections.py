@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from webqueue.models import Job, JobStatus, Target
 from webqueue.queries.jobs import JobFilter, filtered_jobs
+from webqueue.queries.numbers import bounded
 from webqueue.queries.targets import TargetFilter, filtered_targets
 
 # Of one action. Each job is a short transaction of its own; a browser does not wait for minutes.
@@ -53,7 +54,7 @@ def matching_jobs(
     statement = filtered_jobs(session, select(Job.id, Job.seq, Job.target_code), filters)
     statement = statement.where(Job.status.in_(statuses))
     if up_to is not None:
-        statement = statement.where(Job.seq <= up_to)
+        statement = statement.where(Job.seq <= bounded(up_to))
     return _rows(session, statement.order_by(Job.seq).limit(limit))
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from flask import Flask
 from werkzeug.routing import IntegerConverter, Map
 
-# The largest that a column of either database takes; SQLite's driver fails for a larger one.
-_LARGEST_NUMBER: Final = 2**63 - 1
+from webqueue.queries.numbers import LARGEST
 
 
 class RowNumber(IntegerConverter):
     """The number of a row. One that no row can have is an address that does not exist."""
 
     def __init__(self, url_map: Map, *args: Any, **kwargs: Any) -> None:
-        super().__init__(url_map, *args, **{"max": _LARGEST_NUMBER, **kwargs})
+        super().__init__(url_map, *args, **{"max": LARGEST, **kwargs})
 
 
 def init_app(app: Flask) -> None:

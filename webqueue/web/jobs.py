@@ -28,7 +28,6 @@ from webqueue.worker.liveness import life_in
 pages = Blueprint("jobs", __name__)
 
 DOCUMENTS_SHOWN = 20
-_LINE_IDS_END = 2**63
 
 
 @pages.get("/jobs")
@@ -72,9 +71,9 @@ def show(name: str) -> Response:
     after = request.args.get("after", type=int)
     only = filter_of(request.args)
     line = request.args.get("line", type=int)
-    if after is not None and 0 <= after < _LINE_IDS_END:
+    if after is not None and after >= 0:
         log = queries.job_log(session, job.seq, after=after, only=only)
-    elif line is not None and 0 < line < _LINE_IDS_END:
+    elif line is not None and line > 0:
         log = queries.job_log_around(session, job.seq, line, only=only)
     else:
         log = queries.job_log_tail(session, job.seq, only=only)

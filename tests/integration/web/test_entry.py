@@ -42,6 +42,11 @@ OWN_SETTINGS = (
 )
 
 
+BOTH = pytest.mark.parametrize(
+    "engine_name", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)]
+)
+
+
 def wrong_fields(answer: TestResponse) -> dict[str, str]:
     """What a form says is wrong, by field."""
     return dict(re.findall(r'<p class="wrong" id="(?:f-)?([\w-]+)-wrong">([^<]+)</p>', answer.text))
@@ -76,7 +81,8 @@ def test_nothing_is_open_but_what_is_named_here(app: Flask) -> None:
     assert client.get("/nowhere").headers["Location"].startswith("/login")
 
 
-@pytest.mark.parametrize("number", [10**30, 2**63, 2**63 - 1])
+@BOTH
+@pytest.mark.parametrize("number", [10**30, 2**63, 2**63 - 1, 2**31])
 def test_a_number_that_no_row_has_is_not_found(browser: Browser, app: Flask, number: int) -> None:
     numbered = [(m, path) for m in ("GET", "POST") for path in paths(app, m) if "<int:" in path]
     assert len(numbered) >= 5

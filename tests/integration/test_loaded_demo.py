@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -184,3 +185,31 @@ def test_what_somebody_made_of_it_stays(database: Database) -> None:
         assert set(session.scalars(select(Job.target_code))) == {"news"}
         left = {key.key: key.status for key in session.scalars(select(RateKey))}
     assert left == dict.fromkeys(("www.example.org", "gazette.invalid", "museum.invalid"), RateKeyStatus.IDLE)
+
+
+def test_sites_and_keys_that_other_jobs_had_stay(database: Database) -> None:
+    load(database)
+
+    def put(code: str, site: str) -> None:
+        data = {**OWN_TARGET, "site": site}
+        database.run(lambda s: config.put_target(s, code, data, by="ann", now=clock.now(s)))
+
+    def put_site(**fields: Any) -> None:
+        data = {**OWN_SITE, **fields}
+        database.run(lambda s: config.put_site(s, "example", data, by="ann", now=clock.now(s)))
+
+    put_site(rate_key="harbour.invalid")
+    put("moved", "demo_museum")
+    put("rekeyed", "example")
+    for code in ("moved", "rekeyed"):
+        submit(database, code)
+        with database.reading() as session:
+            job = session.scalars(select(Job.id).where(Job.target_code == code)).one()
+        database.run(functools.partial(jobs.cancel, job_id=job, by="ann"))
+    put_site()
+    put("moved", "example")
+    remove(database)
+    with database.reading() as session:
+        assert set(session.scalars(select(Site.code))) == {"example", "demo_museum"}
+        kept = set(session.scalars(select(RateKey.key)))
+    assert kept == {"www.example.org", "museum.invalid", "harbour.invalid"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import delete, exists, func, select
+from sqlalchemy import delete, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from webqueue import jobs
@@ -132,6 +132,7 @@ def load_demo(session: Session, *, by: str, now: datetime) -> tuple[str, ...]:
 
 def pause_demo(session: Session, *, by: str, now: datetime) -> Demo:
     """Let the demo's schedules rest, so that nothing new comes while it is taken out; what is there now."""
+    take_turn(session, TURN)  # nobody takes it out meanwhile
     for target in _targets(session):
         pause_target(session, target.code, by=by, now=now)
     return find_demo(session)
@@ -143,7 +144,9 @@ def forget_demo_jobs(session: Session) -> jobs.Forgotten:
 
 
 def remove_demo(session: Session, *, by: str, now: datetime) -> tuple[str, ...]:
-    """Delete the demo's targets, its sites, and their rate keys; a site on which somebody has put a target of their own stays.
+    """Delete the demo's targets, its sites, and their rate keys.
+
+    A site that targets of somebody else have now, or had when they ran, stays; so does such a key.
 
     Args:
         session: a writing transaction.
@@ -163,7 +166,8 @@ def remove_demo(session: Session, *, by: str, now: datetime) -> tuple[str, ...]:
     for code in codes:
         delete_target(session, code, by=by, now=now)
     for code in sites:
-        if not session.scalar(select(exists().where(Target.site_code == code))):
+        used = or_(exists().where(Target.site_code == code), exists().where(Job.site_code == code))
+        if not session.scalar(select(used)):
             delete_site(session, code, by=by, now=now)
     _delete_unused(session, keys)
     return codes
@@ -186,10 +190,12 @@ def _lock_keys(session: Session, targets: Sequence[Target]) -> list[RateKey]:
 
 
 def _delete_unused(session: Session, keys: Sequence[RateKey]) -> None:
-    """Delete those of the keys that no site has now; keys are kept else, for what they say of blocks."""
+    """Delete those of the keys that no site has now and no job had; keys are kept else, for what they say of blocks."""
     groups = rate_groups(session)
+    names = [key.key for key in keys]
     used = {site_key(site, groups) for site in session.scalars(select(Site))}
-    unused = [key.key for key in keys if key.key not in used]
+    used.update(session.scalars(select(Job.rate_key).where(Job.rate_key.in_(names)).distinct()))
+    unused = [name for name in names if name not in used]
     for model, column in (
         (KeyEvent, KeyEvent.rate_key),
         (RateKeyNote, RateKeyNote.key),

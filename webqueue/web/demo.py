@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from webqueue import clock, config, jobs
 from webqueue.access import Action
 from webqueue.db import database, reading
-from webqueue.errors import ConflictError
+from webqueue.errors import ConflictError, NotFoundError
 from webqueue.models import JobSource
 from webqueue.sentences import say_some
 from webqueue.web import answers, confirm
@@ -82,8 +82,8 @@ def _is_stopping(job: str, by: str, life: Callable[[str], jobs.Life]) -> bool:
     """Cancel a job; whether its handler still runs."""
     try:
         return database().run(lambda s: jobs.cancel(s, job, by=by, life=life)) == "cancelling"
-    except ConflictError:
-        return False  # it ended since it was looked for
+    except (ConflictError, NotFoundError):
+        return False  # it ended since it was looked for, or somebody else takes the demo out just now
 
 
 def _take_out(by: str) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
 from flask import Flask
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from tests.helpers.browsing import Browser
-from webqueue import jobs
+from webqueue import config, jobs
 from webqueue.database import Database
 from webqueue.models import Job, Target
 
@@ -70,3 +75,19 @@ def test_there_is_nothing_to_remove(browser: Browser) -> None:
     answer = browser.post("/demo/remove", confirmed="yes")
     assert answer.status_code == 409
     assert "The demo is not loaded." in answer.text
+
+
+def test_somebody_else_takes_it_out_at_the_same_time(
+    browser: Browser, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser.get("/")
+    browser.post("/demo/load")
+    pause = config.pause_demo
+
+    def overtaken(session: Session, *, by: str, now: datetime) -> config.Demo:
+        found = pause(session, by=by, now=now)
+        return replace(found, open_jobs=(*found.open_jobs, "0" * 12))
+
+    monkeypatch.setattr(config, "pause_demo", overtaken)
+    assert browser.post("/demo/remove", confirmed="yes").status_code == 303
+    assert "The demo is removed." in browser.get("/").text

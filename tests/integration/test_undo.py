@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -123,6 +125,24 @@ def test_a_deleted_site_comes_back_with_its_targets(database: Database) -> None:
         target = session.get_one(Target, "news")
     assert (target.schedule, target.tags, target.owner) == ("0 3 * * *", ["daily"], "Ann")
     assert target.next_tick_at is not None
+
+
+@pytest.mark.parametrize(("acts", "paused_by"), [(["pause"], "ann"), (["pause", "resume"], None)])
+def test_a_deleted_target_whose_schedule_rested_comes_back_so(
+    example: Database, acts: list[str], paused_by: str | None
+) -> None:
+    for act in acts:
+        verb = config.pause_target if act == "pause" else config.resume_target
+        example.run(functools.partial(_on_news, verb))
+    for _ in range(2):  # what comes back paused is paused also when that is taken back again
+        example.run(functools.partial(_on_news, config.delete_target))
+        undo(example, last_entry(example))
+        with example.reading() as session:
+            assert session.get_one(Target, "news").paused_by == paused_by
+
+
+def _on_news(verb: Callable[..., None], session: Session) -> None:
+    verb(session, "news", by="bob", now=clock.now(session))
 
 
 def test_a_secret_is_not_kept_so_it_stays_as_it_is_now(example: Database) -> None:

@@ -11,12 +11,12 @@ from sqlalchemy.orm import Session
 
 from webqueue.config.editing import put_target
 from webqueue.config.importing import TURN
+from webqueue.config.problems import one_of_many
 from webqueue.config.report import What
 from webqueue.config.rows import target_data
 from webqueue.database import take_turn
-from webqueue.errors import InvalidInputError, NotFoundError, Problem
+from webqueue.errors import NotFoundError
 from webqueue.models import Target
-from webqueue.sentences import say
 
 BulkChange = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -52,15 +52,8 @@ def change_targets(
 def _change(session: Session, row: Target, change: BulkChange, *, by: str, now: datetime) -> bool:
     """Change one; whether it is not as before."""
     data = target_data(row)
-    try:
+    with one_of_many(row.code):
         done = put_target(session, row.code, {**data, **change(data)}, by=by, now=now)
-    except InvalidInputError as error:
-        raise InvalidInputError(
-            [
-                Problem(problem.field, say("%(value)s (%(code)s)", value=problem.message, code=row.code))
-                for problem in error.problems
-            ]
-        ) from None
     return done.what is not What.UNCHANGED
 
 

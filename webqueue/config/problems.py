@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from webqueue.config.yaml_text import Found, Path
+from webqueue.errors import InvalidInputError, Problem
 from webqueue.sentences import Sentence, message, said, say
 
 _KINDS: Mapping[type, str] = {
@@ -30,6 +32,20 @@ def found_problems(error: ValidationError, model: type[BaseModel]) -> list[Found
         path = tuple(part for part in detail["loc"] if part != "[key]")
         found.append(Found(path, _message(detail, path, model)))
     return found
+
+
+@contextmanager
+def one_of_many(code: str) -> Iterator[None]:
+    """Let the problems of an object that changes together with others name it. Raises InvalidInputError."""
+    try:
+        yield
+    except InvalidInputError as error:
+        raise InvalidInputError(
+            [
+                Problem(problem.field, say("%(value)s (%(code)s)", value=problem.message, code=code))
+                for problem in error.problems
+            ]
+        ) from None
 
 
 def _message(detail: Any, path: Path, model: type[BaseModel]) -> str:

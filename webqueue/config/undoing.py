@@ -10,13 +10,14 @@ from typing import Any, Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from webqueue.config.editing import put_site, put_target
+from webqueue.config.editing import pause_target, put_site, put_target
 from webqueue.config.importing import TURN
 from webqueue.config.masks import masked
+from webqueue.config.problems import one_of_many
 from webqueue.config.report import What
 from webqueue.config.rows import same, site_data, target_data
 from webqueue.database import take_turn
-from webqueue.errors import ConflictError, InvalidInputError, NotFoundError, Problem
+from webqueue.errors import ConflictError, NotFoundError
 from webqueue.models import AuditEntry, Site, Target
 from webqueue.sentences import say
 
@@ -106,19 +107,23 @@ def undo(session: Session, entry_id: int, *, by: str, now: datetime) -> Undoing:
     for entry in undoing.entries:
         data = {**present.data_of(entry), **(entry.before or {})}
         put = put_site if entry.object_kind == "site" else put_target
-        try:
+        with one_of_many(entry.object_name):
             put(session, entry.object_name, data, by=by, now=now)
-        except InvalidInputError as error:
-            raise InvalidInputError(
-                [
-                    Problem(
-                        problem.field,
-                        say("%(value)s (%(code)s)", value=problem.message, code=entry.object_name),
-                    )
-                    for problem in error.problems
-                ]
-            ) from None
+        if entry.action == DELETED and _was_paused(session, entry):
+            pause_target(session, entry.object_name, by=by, now=now)
     return undoing
+
+
+def _was_paused(session: Session, deletion: AuditEntry) -> bool:
+    """Whether it is a target whose schedule rested when it was deleted; what it had does not tell, as no file does."""
+    last = select(AuditEntry.action).where(
+        AuditEntry.object_kind == "target",
+        AuditEntry.object_name == deletion.object_name,
+        AuditEntry.id < deletion.id,
+        AuditEntry.action.in_(("paused", "resumed", DELETED)),
+    )
+    is_target = deletion.object_kind == "target"
+    return is_target and session.scalar(last.order_by(AuditEntry.id.desc()).limit(1)) == "paused"
 
 
 def _act(session: Session, entry: AuditEntry) -> Sequence[AuditEntry]:

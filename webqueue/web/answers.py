@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from flask import Response, flash, make_response, redirect, render_template, request
 from werkzeug.wrappers import Response as AnyResponse
@@ -36,11 +36,21 @@ def came_from(fallback: str) -> str:
     asked = safe_path(request.form.get("next") or request.args.get("next"))
     if asked is not None:
         return asked
-    parts = urlsplit(request.referrer or "")
-    if parts.netloc != request.host:
-        return fallback
-    path = parts.path + (f"?{parts.query}" if parts.query else "")
-    return safe_path(path) or fallback
+    page = address_in("Referer")
+    return (path_of(page) if page.netloc == request.host else None) or fallback
+
+
+def address_in(header: str) -> SplitResult:
+    """The address that a header of the request has; an empty one where it has none, or what is no address."""
+    try:
+        return urlsplit(request.headers.get(header, ""))
+    except ValueError:
+        return urlsplit("")
+
+
+def path_of(page: SplitResult) -> str | None:
+    """Path and query of a page of this admin, or None."""
+    return safe_path(page.path + (f"?{page.query}" if page.query else ""))
 
 
 def acted(

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
-from urllib.parse import urlsplit
 
 from flask import (
     Blueprint,
@@ -33,7 +32,7 @@ from webqueue.db import database, read_anew, reading
 from webqueue.errors import InvalidInputError, WebqueueError
 from webqueue.models import User
 from webqueue.sentences import say
-from webqueue.web.answers import by_htmx, came_from, safe_path
+from webqueue.web.answers import address_in, by_htmx, came_from, path_of, safe_path
 from webqueue.web.languages import gettext, told, told_error
 
 P = ParamSpec("P")
@@ -178,8 +177,7 @@ def user_name() -> str:
 def to_login() -> AnyResponse:
     """Lead to the login, and from there back to the same page."""
     if by_htmx():
-        page = urlsplit(request.headers.get("HX-Current-URL", ""))
-        back = safe_path(page.path + (f"?{page.query}" if page.query else "")) or "/"
+        back = path_of(address_in("HX-Current-URL")) or "/"
         response: Response = make_response("", 401)
         response.headers["HX-Redirect"] = url_for("auth.login", next=back)
         return response

@@ -97,3 +97,11 @@ def test_an_ended_session_leads_htmx_to_the_login(app: Flask) -> None:
 def test_an_ended_session_leads_a_plain_form_to_the_login_and_back(app: Flask) -> None:
     answer = app.test_client().post("/targets/news/run", headers={"Referer": "http://localhost/targets"})
     assert (answer.status_code, answer.headers["Location"]) == (303, "/login?next=/targets")
+
+
+@pytest.mark.parametrize("header", ["Referer", "HX-Current-URL"])
+def test_a_header_that_is_no_address_leads_nowhere_else(app: Flask, header: str) -> None:
+    headers = {"HX-Request": "true" if header == "HX-Current-URL" else "", header: "http://[/targets"}
+    answer = app.test_client().post("/targets/news/run", headers=headers)
+    assert answer.headers.get("HX-Redirect") or answer.headers["Location"] == "/login"
+    assert answer.status_code in {303, 401}

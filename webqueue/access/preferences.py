@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from functools import cache
 from typing import Final
@@ -14,7 +15,8 @@ from webqueue.models import StoredSetting, User
 from webqueue.sentences import say
 
 DEFAULT_ZONE: Final = "UTC"
-LANGUAGES: Final = ("en", "zh")
+# Those that pages speak, each by its own name, as whoever looks for it reads it.
+LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "zh": "简体中文"}
 THEMES: Final = ("auto", "light", "dark")
 
 
@@ -67,7 +69,7 @@ def set_theme(session: Session, user_id: int, theme: str) -> None:
     session.get_one(User, user_id).theme = theme
 
 
-def _check(field: str, value: str, known: tuple[str, ...]) -> None:
+def _check(field: str, value: str, known: Collection[str]) -> None:
     if value not in known:
         raise InvalidInputError.of(
             field,

@@ -9,12 +9,11 @@ from flask_babel import Babel, get_locale, get_translations
 from flask_babel import force_locale as speaking
 from flask_login import current_user
 
+from webqueue.access import LANGUAGES
 from webqueue.sentences import Sentence, said
 
-# Each by its own name, as whoever looks for it reads it.
-NAMES: Final = {"en": "English", "zh": "简体中文"}
 # What `<html lang>` says; it also chooses the shapes of signs that Chinese and Japanese write differently.
-TAGS: Final = {"en": "en", "zh": "zh-CN"}
+TAGS: Final = {code: {"zh": "zh-CN"}.get(code, code) for code in LANGUAGES}
 DEFAULT: Final = "en"
 
 __all__ = [
@@ -45,7 +44,7 @@ def init_app(app: Flask) -> None:
         return {
             "language": language(),
             "language_tag": TAGS[language()],
-            "languages": NAMES,
+            "languages": LANGUAGES,
             "language_tags": TAGS,
         }
 
@@ -102,13 +101,13 @@ def of_browser() -> str:
     """The first of the browser's languages that pages speak. Any Chinese is served with the Chinese that there is."""
     for tag, quality in request.accept_languages:
         primary = tag.partition("-")[0].lower()
-        if quality > 0 and primary in NAMES:
+        if quality > 0 and primary in LANGUAGES:
             return primary
     return DEFAULT
 
 
 def _chosen() -> str:
-    if current_user and current_user.is_authenticated and current_user.language in NAMES:
+    if current_user and current_user.is_authenticated and current_user.language in LANGUAGES:
         chosen: str = current_user.language
         return chosen
     return of_browser()

@@ -35,7 +35,7 @@ def recorded(database: Database) -> Iterator[list[Sent]]:
         if statement.split(maxsplit=1)[0] in {"SELECT", "INSERT", "UPDATE", "DELETE"}:
             sent.append(Sent(statement, parameters))
 
-    engines = [database._write_engine, database._heartbeat_write_engine]
+    engines = [database.write_engine, database._heartbeat_write_engine]
     for engine in engines:
         event.listen(engine, "before_cursor_execute", note)
     try:

@@ -14,7 +14,7 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import select, text
+from sqlalchemy import event, select, text
 
 from webqueue import access, migrations
 from webqueue.database import Database
@@ -94,6 +94,53 @@ def test_users_of_before_read_the_language_of_their_browser(empty: Database) -> 
     empty.run(lambda s: access.set_language(s, ann.id, "zh"))
     with empty.reading() as session:
         assert session.scalars(select(User.language)).one() == "zh"
+
+
+class TestOfAFileInUse:
+    """SQLite: a worker of the version before may write at any moment."""
+
+    @pytest.fixture
+    def old(self, instance: Path) -> Iterator[Database]:
+        database = Database(f"sqlite:///{instance / 'webqueue.sqlite3'}", instance_path=instance)
+        upgrade_to(database, "0009")
+        yield database
+        database.close()
+
+    def test_whoever_writes_meanwhile_waits_and_ruins_nothing(self, old: Database, instance: Path) -> None:
+        looks: list[str] = []
+        with closing(
+            sqlite3.connect(instance / "webqueue.sqlite3", timeout=0, isolation_level=None)
+        ) as worker:
+            worker.execute("CREATE TABLE seen (number INTEGER)")
+
+            @event.listens_for(old.engine, "after_cursor_execute")
+            def write_too(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+                if "FROM alembic_version" in statement:
+                    try:
+                        worker.execute("INSERT INTO seen VALUES (1)")
+                        looks.append("wrote")
+                    except sqlite3.OperationalError:
+                        looks.append("waits")
+
+            assert upgrade(old) is True
+            worker.execute("INSERT INTO seen VALUES (2)")
+            assert is_current(old)
+        assert {"wrote", "waits"} == set(looks)
+
+    def test_foreign_keys_are_off_meanwhile_and_on_again(self, old: Database) -> None:
+        states: list[int] = []
+
+        @event.listens_for(old.engine, "before_cursor_execute")
+        def look(connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+            if statement.startswith("CREATE INDEX"):
+                states.append(
+                    connection.connection.driver_connection.execute("PRAGMA foreign_keys").fetchone()[0]
+                )
+
+        assert upgrade(old) is True
+        assert states == [0]
+        with old.engine.connect() as connection:
+            assert connection.execute(text("PRAGMA foreign_keys")).scalar_one() == 1
 
 
 class TestTheCopyOfSQLite:

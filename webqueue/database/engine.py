@@ -81,7 +81,8 @@ class Database:
             if self.is_sqlite
             else self.engine.execution_options(isolation_level="REPEATABLE READ")
         )
-        self._write_engine = self.engine.execution_options(**{_WRITES: True})
+        # For a connection whose transaction will write; `transaction` is the usual way to one.
+        self.write_engine = self.engine.execution_options(**{_WRITES: True})
         self._heartbeat_write_engine = self._heartbeat_engine.execution_options(**{_WRITES: True})
 
     def close(self) -> None:
@@ -108,7 +109,7 @@ class Database:
         with self._writer if self.is_sqlite else nullcontext():
             self._writing.now = True
             try:
-                with self._session(self._write_engine) as session:
+                with self._session(self.write_engine) as session:
                     yield session
             finally:
                 self._writing.now = False

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from alembic import command
 from alembic.config import Config
@@ -55,15 +55,10 @@ def upgrade_alone(database: Database) -> bool:
         return _build_search_index(database)
     if database.is_sqlite:
         copy_before(database)
-    # Alembic runs its own transaction on this connection; foreign keys are off while batch mode rebuilds tables.
-    with database.engine.connect() as connection:
-        if database.is_sqlite:
-            connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
-            connection.commit()
+    # Alembic runs its own transaction on this connection. It is one that writes from its beginning: a worker or a page of
+    # the version before may write between its first look and its first change, and SQLite would refuse that change.
+    with database.write_engine.connect() as connection, _foreign_keys_off(connection):
         _run(connection)
-        if database.is_sqlite:
-            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
-            connection.commit()
     # The migration that makes it may have run long ago, where it could not be made.
     _build_search_index(database)
     log.info("database upgraded", revision=_script().get_current_head())
@@ -131,6 +126,22 @@ def copy_before(database: Database) -> Path | None:
         # Page by page, as one state, also while another process writes.
         old.backup(copy)
     return target
+
+
+@contextmanager
+def _foreign_keys_off(connection: Connection) -> Iterator[None]:
+    """While batch mode rebuilds tables on SQLite, what points to the old ones is not broken, nor deleted with them."""
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    # Past SQLAlchemy, which would begin a transaction first: within one, the pragma does nothing.
+    driver: Any = connection.connection.driver_connection
+    driver.execute("PRAGMA foreign_keys = OFF")
+    try:
+        yield
+    finally:
+        connection.rollback()
+        driver.execute("PRAGMA foreign_keys = ON")
 
 
 def _run(connection: Connection) -> None:

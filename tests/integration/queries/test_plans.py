@@ -110,7 +110,7 @@ def explain(database: Database, sent: list[Sent]) -> list[str]:
     """What is wrong with the plans, each with its statement."""
     problems = []
     for one in _distinct(sent):
-        with database._write_engine.connect() as connection:
+        with database.write_engine.connect() as connection:
             problems += [f"{part}\n    {one}" for part in scans(connection, one, TABLES)]
             connection.rollback()
     return problems

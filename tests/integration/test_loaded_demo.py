@@ -23,6 +23,7 @@ from webqueue.models import (
     JobSource,
     KeyEvent,
     RateKey,
+    RateKeyNote,
     RateKeyStatus,
     Site,
     Target,
@@ -131,7 +132,7 @@ def test_a_walk_stops_when_it_is_cancelled(database: Database, settings: Setting
     with pool_of(database, settings, {"python": registry.get("python")}):
         wait_until(lambda: jobs_of(database, "gazette_notices")[0].progress_current)
         (job,) = jobs_of(database, "gazette_notices")
-        with pytest.raises(ConflictError, match="has 1 jobs"):
+        with pytest.raises(ConflictError, match="The demo has got 1 job meanwhile"):
             remove(database)
         assert database.run(lambda s: jobs.cancel(s, job.id, by="ann")) == "cancelling"
         wait_until(ended(database, "gazette_notices"))
@@ -187,6 +188,44 @@ def test_what_somebody_made_of_it_stays(database: Database) -> None:
     assert left == dict.fromkeys(("www.example.org", "gazette.invalid", "museum.invalid"), RateKeyStatus.IDLE)
 
 
+def edit_target(database: Database, code: str, **changes: Any) -> None:
+    with database.reading() as session:
+        data = {**config.target_data(session.get_one(Target, code)), **changes}
+    database.run(lambda s: config.put_target(s, code, data, by="ann", now=clock.now(s)))
+
+
+def edit_site(database: Database, code: str, **changes: Any) -> None:
+    with database.reading() as session:
+        data = {**config.site_data(session.get_one(Site, code)), **changes}
+    database.run(lambda s: config.put_site(s, code, data, by="ann", now=clock.now(s)))
+
+
+def own_site(database: Database, code: str, **more: Any) -> None:
+    data = {**OWN_SITE, **more}
+    database.run(lambda s: config.put_site(s, code, data, by="ann", now=clock.now(s)))
+
+
+def names_of(database: Database, column: Any) -> set[str]:
+    with database.reading() as session:
+        return set(session.scalars(select(column)))
+
+
+def cancelled_run(database: Database, code: str) -> None:
+    submitted = database.run(lambda s: jobs.submit(s, code, source=JobSource.MANUAL, by="ann"))
+    database.run(lambda s: jobs.cancel(s, submitted.id, by="ann"))
+
+
+def test_a_target_that_was_moved_takes_no_site_of_somebodys_own_with_it(database: Database) -> None:
+    load(database)
+    own_site(database, "example")
+    edit_target(database, "demo_rivers_notices", site="example", tags=["mine"], note="Moved.")
+    remove(database)
+    assert names_of(database, Target.code) == set()
+    assert names_of(database, Site.code) == {"example"}
+    assert names_of(database, RateKey.key) == {"www.example.org"}
+    assert len(load(database)) == 7
+
+
 def test_sites_and_keys_that_other_jobs_had_stay(database: Database) -> None:
     load(database)
 
@@ -213,3 +252,64 @@ def test_sites_and_keys_that_other_jobs_had_stay(database: Database) -> None:
         assert set(session.scalars(select(Site.code))) == {"example", "demo_museum"}
         kept = set(session.scalars(select(RateKey.key)))
     assert kept == {"www.example.org", "museum.invalid", "harbour.invalid"}
+
+
+def test_the_key_of_a_site_of_somebodys_own_keeps_its_note(database: Database) -> None:
+    load(database)
+    own_site(database, "example", rate_key="ministries.invalid")
+
+    def note(session: Any) -> None:
+        for key in ("ministries.invalid", "museum.invalid"):
+            config.describe_key(
+                session, key, owner="ann", note="Be gentle.", by="ann", now=clock.now(session)
+            )
+            jobs.pause_key(session, key, by="ann")
+
+    database.run(note)
+    remove(database)
+    assert names_of(database, RateKey.key) == names_of(database, RateKeyNote.key) == {"ministries.invalid"}
+    assert names_of(database, KeyEvent.rate_key) == {"ministries.invalid"}
+
+
+def test_a_site_that_got_another_address_stays(database: Database) -> None:
+    load(database)
+    edit_site(database, "demo_museum", base_url="http://www.example.org/", name="My museum")
+    remove(database)
+    assert names_of(database, Site.code) == {"demo_museum"}
+    assert names_of(database, RateKey.key) == {"www.example.org"}
+
+
+def test_a_target_that_has_documents_stays(database: Database) -> None:
+    load(database)
+    cancelled_run(database, "demo_museum_notices")
+
+    def store(session: Any) -> None:
+        now = clock.now(session)
+        session.add(
+            Document(
+                target_code="demo_museum_notices", url="http://www.example.org/1", url_hash="1", content_hash="1",
+                first_seen_at=now, last_seen_at=now, changed_at=now,
+                first_job_id="1", last_job_id="1", last_root_id="1",
+            )
+        )  # fmt: skip
+
+    database.run(store)
+    remove(database)
+    assert names_of(database, Target.code) == names_of(database, Job.target_code) == {"demo_museum_notices"}
+    assert names_of(database, Site.code) == {"demo_museum"}
+    with database.reading() as session:
+        assert config.find_demo(session).targets == (), "it is somebody's own now"
+
+
+def test_keys_of_a_rate_group_stay_and_those_from_before_go(database: Database) -> None:
+    load(database)
+    cancelled_run(database, "demo_gazette_notices")
+    edit_site(database, "demo_gazette", adapter="list")
+    group = "rate_groups:\n  - {adapter: list, host_suffix: gazette.invalid, key: nobody}\n"
+    database.run(lambda s: config.import_file(s, group, by="ann", now=clock.now(s)))
+    submit(database, "demo_gazette_archive")
+    assert {job.rate_key for job in jobs_of(database, "gazette_archive")} == {"nobody"}
+    database.run(lambda s: jobs.cancel(s, jobs_of(database, "gazette_archive")[0].id, by="ann"))
+    remove(database)
+    assert names_of(database, Site.code) == set()
+    assert names_of(database, RateKey.key) == {"nobody"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import delete, exists, func, or_, select
+from sqlalchemy import delete, exists, func, select
 from sqlalchemy.orm import Session
 
 from webqueue import jobs
@@ -15,9 +15,9 @@ from webqueue.config.editing import delete_site, delete_target, pause_target
 from webqueue.config.importing import TURN, import_file
 from webqueue.database import take_turn
 from webqueue.errors import ConflictError
-from webqueue.models import Job, KeyEvent, RateKey, RateKeyNote, Site, Target
+from webqueue.models import Document, Job, KeyEvent, RateKey, RateKeyNote, Site, Target
 from webqueue.politeness.keys import rate_groups, site_key
-from webqueue.sentences import say
+from webqueue.sentences import say, say_some
 
 # Named, not imported: what runs targets stands above, and workers find the function by its name as any operator's.
 FUNCTION: Final = "webqueue.demo.walk:walk"
@@ -67,7 +67,9 @@ targets:
     params: {{function: "{FUNCTION}", kwargs: {{site: museum, pages: 1}}}}
 """
 _SITES: Final = ("gazette", "rivers", "forests", "harbour", "registry", "museum")
-_SITE_CODES: Final = tuple(f"demo_{site}" for site in _SITES)
+_HOSTS: Final = {f"demo_{site}": f"{site}.invalid" for site in _SITES}
+_SITE_CODES: Final = tuple(_HOSTS)
+_KEYS: Final = frozenset((*_HOSTS.values(), "ministries.invalid"))
 _TARGET_CODES: Final = (*(f"demo_{site}_notices" for site in _SITES), "demo_gazette_archive")
 _JOBS_AT_ONCE: Final = 200
 
@@ -132,7 +134,7 @@ def load_demo(session: Session, *, by: str, now: datetime) -> tuple[str, ...]:
 
 def pause_demo(session: Session, *, by: str, now: datetime) -> Demo:
     """Let the demo's schedules rest, so that nothing new comes while it is taken out; what is there now."""
-    take_turn(session, TURN)  # nobody takes it out meanwhile
+    take_turn(session, TURN)  # somebody else may be taking it out: no target vanishes between look and lock
     for target in _targets(session):
         pause_target(session, target.code, by=by, now=now)
     return find_demo(session)
@@ -144,9 +146,7 @@ def forget_demo_jobs(session: Session) -> jobs.Forgotten:
 
 
 def remove_demo(session: Session, *, by: str, now: datetime) -> tuple[str, ...]:
-    """Delete the demo's targets, its sites, and their rate keys.
-
-    A site that targets of somebody else have now, or had when they ran, stays; so does such a key.
+    """Delete the demo's targets, its sites, and their rate keys; what somebody uses for something of their own stays.
 
     Args:
         session: a writing transaction.
@@ -162,38 +162,71 @@ def remove_demo(session: Session, *, by: str, now: datetime) -> tuple[str, ...]:
     targets = _targets(session)
     codes = tuple(target.code for target in targets)
     keys = _lock_keys(session, targets)
-    sites = sorted({target.site_code for target in targets})
+    left = session.scalar(select(func.count()).select_from(Job).where(Job.target_code.in_(codes))) or 0
+    if left:
+        raise ConflictError(
+            say_some(
+                "The demo has got %(count)s job meanwhile. Remove it again.",
+                "The demo has got %(count)s jobs meanwhile. Remove it again.",
+                left,
+            )
+        )
     for code in codes:
         delete_target(session, code, by=by, now=now)
-    for code in sites:
-        used = or_(exists().where(Target.site_code == code), exists().where(Job.site_code == code))
-        if not session.scalar(select(used)):
-            delete_site(session, code, by=by, now=now)
+    for code in _unused_sites(session):
+        delete_site(session, code, by=by, now=now)
     _delete_unused(session, keys)
     return codes
 
 
 def _targets(session: Session) -> Sequence[Target]:
+    """Those that are still the demo's: a target with documents was made into something else, if only for a while."""
     found = session.scalars(
-        select(Target).where(Target.code.in_(_TARGET_CODES), Target.handler == "python").order_by(Target.code)
+        select(Target)
+        .where(
+            Target.code.in_(_TARGET_CODES),
+            Target.handler == "python",
+            ~exists().where(Document.target_code == Target.code),
+        )
+        .order_by(Target.code)
     )
     return [target for target in found if target.params.get("function") == FUNCTION]
 
 
 def _lock_keys(session: Session, targets: Sequence[Target]) -> list[RateKey]:
-    """The rate keys of the targets, locked before any target is: everybody does it in this order."""
+    """The demo's rate keys, and those of its targets, locked before any target is: everybody does it in this order."""
     groups = rate_groups(session)
-    names = {site_key(session.get_one(Site, target.site_code), groups) for target in targets}
+    names = {site_key(session.get_one(Site, target.site_code), groups) for target in targets} | _KEYS
     return list(
         session.scalars(select(RateKey).where(RateKey.key.in_(names)).order_by(RateKey.key).with_for_update())
     )
 
 
+def _unused_sites(session: Session) -> list[str]:
+    """The demo's sites that nobody has put a target on, or given another address.
+
+    Named by the demo, and not by its targets: these may have been moved to a site of somebody's own. A target that was
+    moved away leaves its jobs with the site.
+    """
+    found = session.scalars(
+        select(Site)
+        .where(
+            Site.code.in_(_SITE_CODES),
+            ~exists().where(Target.site_code == Site.code),
+            ~exists().where(Job.site_code == Site.code),
+        )
+        .order_by(Site.code)
+    )
+    return [site.code for site in found if site.host == _HOSTS[site.code]]
+
+
 def _delete_unused(session: Session, keys: Sequence[RateKey]) -> None:
-    """Delete those of the keys that no site has now and no job had; keys are kept else, for what they say of blocks."""
+    """Delete those of the demo's keys that no site, group or job has now; others say something of blocks, and stay."""
     groups = rate_groups(session)
-    names = [key.key for key in keys]
-    used = {site_key(site, groups) for site in session.scalars(select(Site))}
+    used = {site_key(site, groups) for site in session.scalars(select(Site))} | {
+        group.key for group in groups
+    }
+    names = [key.key for key in keys if key.key in _KEYS - used]
     used.update(session.scalars(select(Job.rate_key).where(Job.rate_key.in_(names)).distinct()))
     unused = [name for name in names if name not in used]
     for model, column in (

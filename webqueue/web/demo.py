@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flask import Blueprint, url_for
+from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue import clock, config, jobs
@@ -27,15 +28,16 @@ def load() -> AnyResponse:
     """Make the demo's sites and targets, and let each target run once."""
     by = user_name()
 
-    def put_in() -> int:
-        codes = database().run(lambda s: config.load_demo(s, by=by, now=clock.now(s)))
+    def put_in(session: Session) -> int:
+        # All at once: who removes the demo in this moment, or kills this process, leaves none of it or sees the whole.
+        codes = config.load_demo(session, by=by, now=clock.now(session))
         for code in codes:
-            _submit(code, by)
+            jobs.submit(session, code, source=JobSource.MANUAL, by=by)
         return len(codes)
 
     return answers.acted(
         url_for("overview.index"),
-        put_in,
+        lambda: database().run(put_in),
         lambda count: ngettext(
             "The demo is loaded: %(count)s target, with a job in the queue.",
             "The demo is loaded: %(count)s targets, each with a job in the queue.",
@@ -73,17 +75,12 @@ def removal_question(demo: config.Demo) -> str:
     )
 
 
-def _submit(code: str, by: str) -> None:
-    new_id = jobs.new_job_id()
-    database().run(lambda s: jobs.submit(s, code, source=JobSource.MANUAL, by=by, new_id=new_id))
-
-
 def _is_stopping(job: str, by: str, life: Callable[[str], jobs.Life]) -> bool:
     """Cancel a job; whether its handler still runs."""
     try:
         return database().run(lambda s: jobs.cancel(s, job, by=by, life=life)) == "cancelling"
     except (ConflictError, NotFoundError):
-        return False  # it ended since it was looked for, or somebody else takes the demo out just now
+        return False  # it ended since it was looked for, or somebody else has taken it out
 
 
 def _take_out(by: str) -> None:
@@ -94,7 +91,13 @@ def _take_out(by: str) -> None:
     """
     db, life = database(), worker_life()
     demo = db.run(lambda s: config.pause_demo(s, by=by, now=clock.now(s)))
-    stopping = sum(_is_stopping(job, by, life) for job in demo.open_jobs)
+    stopping = 0
+    asked: set[str] = set()
+    # One that was blocked in this moment has left a retry.
+    while fresh := [job for job in demo.open_jobs if job not in asked]:
+        stopping += sum(_is_stopping(job, by, life) for job in fresh)
+        asked.update(fresh)
+        demo = db.run(config.find_demo)
     if stopping:
         raise ConflictError(
             say_some(

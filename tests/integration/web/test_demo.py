@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
 import pytest
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from tests.helpers.admin import PASSWORD
 from tests.helpers.browsing import Browser
-from webqueue import config, jobs
+from webqueue import access, clock, config, jobs
 from webqueue.database import Database
-from webqueue.models import Job, Target
+from webqueue.models import Job, KeyEvent, RateKey, Site, Target
 
 
 def statuses(database: Database) -> list[str]:
@@ -77,17 +80,80 @@ def test_there_is_nothing_to_remove(browser: Browser) -> None:
     assert "The demo is not loaded." in answer.text
 
 
-def test_somebody_else_takes_it_out_at_the_same_time(
+def second(app: Flask, database: Database) -> Browser:
+    """The administrator's other browser; `browser` has made the account."""
+    other = Browser(app, database, None)
+    other.get("/login")
+    assert other.post("/login", name="admin", password=PASSWORD).status_code == 303
+    other.get("/settings")
+    return other
+
+
+def at_once(*presses: Callable[[], int]) -> list[int]:
+    """What is answered to each when all are pressed in one moment."""
+    start = threading.Barrier(len(presses))
+    answers = [0] * len(presses)
+
+    def press(place: int) -> None:
+        start.wait()
+        answers[place] = presses[place]()
+
+    threads = [threading.Thread(target=press, args=(place,)) for place in range(len(presses))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+@pytest.mark.parametrize("engine_name", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def test_two_press_at_once(app: Flask, browser: Browser, database: Database) -> None:
+    other = second(app, database)
+
+    def load(one: Browser) -> Callable[[], int]:
+        return lambda: one.post("/demo/load").status_code
+
+    def remove(one: Browser) -> Callable[[], int]:
+        return lambda: one.post("/demo/remove", confirmed="yes").status_code
+
+    for _ in range(3):
+        assert sorted(at_once(load(browser), load(other))) == [303, 409]
+        assert statuses(database) == ["queued"] * 7
+        assert 303 in at_once(remove(browser), remove(other))
+        assert set(at_once(load(browser), remove(other), remove(browser))) <= {303, 409}
+        remove(browser)()
+        with database.reading() as session:
+            for model in (Target, Site, Job, KeyEvent, RateKey):
+                assert session.scalar(select(func.count()).select_from(model)) == 0, model
+
+
+def test_jobs_that_came_and_went_since_it_was_looked(
     browser: Browser, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A retry of a walk that was just blocked, and a job that somebody else has deleted."""
     browser.get("/")
     browser.post("/demo/load")
     pause = config.pause_demo
 
-    def overtaken(session: Session, *, by: str, now: datetime) -> config.Demo:
-        found = pause(session, by=by, now=now)
-        return replace(found, open_jobs=(*found.open_jobs, "0" * 12))
+    def a_moment_ago(session: Session, *, by: str, now: datetime) -> config.Demo:
+        demo = pause(session, by=by, now=now)
+        return replace(demo, open_jobs=("000000000000", *demo.open_jobs[:1]))
 
-    monkeypatch.setattr(config, "pause_demo", overtaken)
+    monkeypatch.setattr(config, "pause_demo", a_moment_ago)
     assert browser.post("/demo/remove", confirmed="yes").status_code == 303
-    assert "The demo is removed." in browser.get("/").text
+    assert statuses(database) == []
+
+
+def test_the_demo_of_nobody(app: Flask, browser: Browser, database: Database) -> None:
+    viewer = Browser(app, database, "viewer")
+    nobody = Browser(app, database, None)
+    secret = database.run(lambda s: access.add_token(s, "robot", "admin", by="admin", now=clock.now(s)))
+    bearer = {"Authorization": f"Bearer {secret}"}
+    for path in ("/demo/load", "/demo/remove"):
+        assert browser.get(path).status_code == 405
+        assert browser.post(path, csrf_token="", confirmed="yes").status_code == 400
+        assert viewer.post(path, confirmed="yes").status_code == 403
+        assert nobody.post(path, confirmed="yes").status_code in {302, 303, 400, 401}
+        assert nobody.post(path, headers=bearer, confirmed="yes").status_code in {302, 303, 400, 401}
+    with database.reading() as session:
+        assert session.scalars(select(Target)).all() == []

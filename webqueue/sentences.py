@@ -7,7 +7,9 @@ which a text keeps what it was made of. `make messages` collects the first argum
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Self
 
 
@@ -56,6 +58,25 @@ def say_some(one: str, many: str, number: int, /, **values: object) -> Sentence:
     """`one` or `many`, as `number` wants it; `%(count)s` is the number, with commas between thousands."""
     values = {"count": f"{number:,}", **values}
     return Sentence((one if number == 1 else many) % values, one, many, number, values)
+
+
+def recalled(text: str, messages: Iterable[str]) -> str:
+    """A stored text as the Sentence of the first of `messages` that it fits; where it fits none, as it is.
+
+    A value holds no comma followed by a space: what else somebody added to a message is no value of it.
+    """
+    for one in messages:
+        found = _pattern(one).fullmatch(text)
+        if found:
+            return Sentence(text, one, values=found.groupdict())
+    return text
+
+
+@cache
+def _pattern(message: str) -> re.Pattern[str]:
+    pieces = re.split(r"%\((\w+)\)s", message)
+    texts, names = map(re.escape, pieces[::2]), [rf"(?P<{name}>(?:(?!, ).)+?)" for name in pieces[1::2]]
+    return re.compile("".join(part for pair in zip(texts, [*names, ""], strict=True) for part in pair))
 
 
 def said(error: BaseException) -> str:

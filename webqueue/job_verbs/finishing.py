@@ -15,6 +15,7 @@ from webqueue.job_verbs.settling import keep_gap_between_jobs, release, settle
 from webqueue.job_verbs.types import Finished, Lease, Policy
 from webqueue.models import Job, JobLog, JobStatus, RateKey, Site, Target
 from webqueue.outcomes import Blocked, Ending
+from webqueue.politeness import causes
 from webqueue.politeness.keys import rate_groups, site_key
 from webqueue.politeness.reactions import keep_gap, note_event, told_interval
 
@@ -95,8 +96,8 @@ def hand_back(
     now = clock.now(session)
     _keep_gaps(session, key, now, last_request_at)
     if not stopped:
-        keep_gap(key, now + _UNSTOPPED_GAP, "a handler that did not stop")
-        note_event(session, key, "stuck", at=now, message="handler did not stop; handed back", job_id=job.id)
+        keep_gap(key, now + _UNSTOPPED_GAP, causes.NOT_STOPPED)
+        note_event(session, key, "stuck", at=now, message=causes.HANDED_BACK, job_id=job.id)
     values: dict[str, Any] = {"leased_by": None, "modified_at": now}
     if job.stop_requested:
         values |= {"status": JobStatus.CANCELLED, "retry_at": None, "finished_at": now}
@@ -146,5 +147,5 @@ def _keep_gaps(session: Session, key: RateKey, now: datetime, last_request_at: d
         if key.last_request_at is None or last_request_at > key.last_request_at:
             key.last_request_at = last_request_at
         until = last_request_at + timedelta(seconds=key.interval_sec)
-        keep_gap(key, until, f"{told_interval(key)} after the last request")
+        keep_gap(key, until, causes.AFTER_REQUEST % {"interval": told_interval(key)})
     keep_gap_between_jobs(session, key, now)

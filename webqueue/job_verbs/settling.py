@@ -11,6 +11,7 @@ from webqueue.database import request_wakeup
 from webqueue.errors import NotFoundError
 from webqueue.leases import RETRY_AT_MAX
 from webqueue.models import RateKey, RateKeyStatus
+from webqueue.politeness import causes
 from webqueue.politeness.keys import rate_groups, shared_politeness
 from webqueue.politeness.reactions import keep_gap, not_before
 
@@ -23,7 +24,7 @@ def settle(session: Session, key: RateKey, now: datetime, *, after_run: bool = F
     is kept as a gap that has passed: what settles the key next, a submit say, must not put it in front again.
     """
     if after_run:
-        keep_gap(key, now, "end of the last run")
+        keep_gap(key, now, causes.RUN_ENDED)
     if key.status == RateKeyStatus.LEASED:
         return
     due = jobs_sql.next_due(session, key.key)
@@ -47,7 +48,7 @@ def keep_gap_between_jobs(session: Session, key: RateKey, now: datetime) -> None
     """Keep the largest `min_gap_sec` of the key's sites after a run, however it ended."""
     gap = shared_politeness(session, key.key, rate_groups(session)).min_gap_sec
     if gap > 0:
-        keep_gap(key, now + timedelta(seconds=gap), "gap between two jobs of the key")
+        keep_gap(key, now + timedelta(seconds=gap), causes.BETWEEN_JOBS)
 
 
 def lock_key(session: Session, name: str) -> RateKey:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy.orm import Session
 
 from webqueue.models import IntervalChange, KeyEvent, RateKey, Target
-from webqueue.politeness import interval
+from webqueue.politeness import causes, interval
 from webqueue.politeness.cooldown import extended
 
 
@@ -61,7 +61,7 @@ def cool_down(
         "consecutive_blocks": key.consecutive_blocks,
         "responses": [dict(one) for one in responses],
     }
-    message = f"{cause}; cooling down for {seconds} s"
+    message = causes.COOLING_DOWN % {"cause": cause, "seconds": seconds}
     note_event(session, key, "blocked", at=now, message=message, job_id=job_id, data=data)
 
 
@@ -73,15 +73,15 @@ def keep_gap(key: RateKey, until: datetime, cause: str) -> None:
 
 
 _INTERVALS: Final = {
-    interval.OWN: "interval of the target",
-    interval.LEARNED: "learned interval",
-    interval.CRAWL_DELAY: "Crawl-delay of robots.txt",
+    interval.OWN: causes.OWN_INTERVAL,
+    interval.LEARNED: causes.LEARNED_INTERVAL,
+    interval.CRAWL_DELAY: causes.CRAWL_DELAY,
 }
 
 
 def told_interval(key: RateKey) -> str:
     """The key's interval in force with its cause, such as `Crawl-delay of robots.txt (20 s)`."""
-    return f"{_INTERVALS.get(key.interval_cause or '', 'interval')} ({key.interval_sec:g} s)"
+    return _INTERVALS.get(key.interval_cause or "", causes.INTERVAL) % {"seconds": f"{key.interval_sec:g}"}
 
 
 def not_before(key: RateKey) -> datetime | None:
@@ -121,7 +121,7 @@ def note_clean_run(session: Session, key: RateKey, target: Target, *, now: datet
         target,
         smaller.seconds,
         now=now,
-        cause=f"clean run {target.clean_runs} in a row",
+        cause=causes.CLEAN_RUN % {"count": target.clean_runs},
         job_id=job_id,
     )
 

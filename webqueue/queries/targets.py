@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from webqueue import clock
 from webqueue.errors import InvalidInputError, NotFoundError
 from webqueue.models import IntervalChange, Job, Site, Target
+from webqueue.politeness.causes import known
 from webqueue.queries.jobs import JobRow, job_rows
 from webqueue.queries.paging import Page, by_code
 from webqueue.queries.runs import Run, last_runs_of_targets
@@ -141,7 +142,9 @@ def interval_changes(session: Session, target: str, *, limit: int = 10) -> tuple
         .order_by(IntervalChange.id.desc())
         .limit(limit)
     )
-    return tuple(IntervalChangeRow(row.at, row.old_sec, row.new_sec, row.cause, row.job_id) for row in rows)
+    return tuple(
+        IntervalChangeRow(row.at, row.old_sec, row.new_sec, known(row.cause), row.job_id) for row in rows
+    )
 
 
 def last_runs(session: Session, target: str, *, length: int = 50) -> tuple[Run, ...]:

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, aliased
 
 from webqueue.models import Job, JobStatus, Process, RateKey, Site, StoredSetting
 from webqueue.models.base import PAUSED_ALL
+from webqueue.politeness.causes import known
 from webqueue.politeness.hours import AllowedHours, UnreadableHours, hours_of
 from webqueue.processes import LOW_DISK
 from webqueue.queries.runs import QUEUED, RUNNING, JobRef
@@ -300,7 +301,7 @@ def _gap_words(key: RateKey) -> str:
         return say(
             "The gap after the last visit to %(key)s is not over (%(cause)s).",
             key=key.key,
-            cause=key.gap_cause,
+            cause=known(key.gap_cause),
         )
     return say("The gap after the last visit to %(key)s is not over.", key=key.key)
 
@@ -336,7 +337,9 @@ def _paused_words(key: RateKey) -> str:
 
 def _cooldown_words(key: RateKey) -> str:
     if key.cooldown_cause:
-        return say("Rate key %(key)s is cooling down (%(cause)s).", key=key.key, cause=key.cooldown_cause)
+        return say(
+            "Rate key %(key)s is cooling down (%(cause)s).", key=key.key, cause=known(key.cooldown_cause)
+        )
     return say("Rate key %(key)s is cooling down.", key=key.key)
 
 

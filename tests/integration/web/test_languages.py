@@ -124,6 +124,25 @@ def test_a_sentence_within_a_sentence_is_translated_whatever_its_values_are_call
         assert told(odd) == "1 2 3 4"
 
 
+def test_stored_causes_are_said_in_chinese_and_stay_english_for_programs(
+    browser: Browser, database: Database
+) -> None:
+    fill(database)
+
+    def block(session: Session) -> None:
+        key = session.get_one(RateKey, "shop.example.com")
+        key.cooldown_cause = "HTTP 429 from shop.example.com"
+
+    database.run(block)
+    for path in ("/", "/rate-keys", "/rate-keys/shop.example.com", "/jobs?status=queued"):
+        page = browser.get(path, headers=CHINESE).text
+        assert "shop.example.com 返回 HTTP 429" in page, path
+        assert "HTTP 429 from" not in page.replace("HTTP 429 from shop.example.com, Retry-After", ""), path
+    told_to_programs = browser.get("/api/v1/rate-keys/shop.example.com", headers=CHINESE)
+    assert told_to_programs.json is not None
+    assert told_to_programs.json["not_before"]["cause"] == "HTTP 429 from shop.example.com"
+
+
 def test_what_is_wrong_with_a_form_is_told_in_chinese(browser: Browser, example: None) -> None:
     fields = {
         "code": "new",
@@ -190,7 +209,7 @@ def english_in(page: str) -> list[str]:
     return [
         text
         for text in shown_texts(page)
-        if text not in NAMES and (known.fullmatch(text) or ENGLISH.search(DATA.sub("", text)))
+        if text not in NAMES and (known.fullmatch(own := DATA.sub("", text)) or ENGLISH.search(own))
     ]
 
 

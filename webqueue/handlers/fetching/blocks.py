@@ -10,6 +10,7 @@ from typing import Final
 from webqueue.handlers.fetching.exchange import Answer
 from webqueue.handlers.fetching.hops import Hop
 from webqueue.handlers.protocol import BlockedError
+from webqueue.politeness import causes
 from webqueue.politeness.challenges import DEFAULT_SIGNATURES, Signature, challenge_of
 from webqueue.politeness.retry_after import parse_retry_after
 
@@ -56,11 +57,12 @@ class BlockWatch:
         )
         retry_after = parse_retry_after(answer.headers.get("retry-after"), now)
         if challenge is not None:
-            reason = f"challenge page ({challenge}, HTTP {answer.status}) from {hop.host}"
+            facts = {"firewall": challenge, "status": answer.status, "host": hop.host}
+            reason = causes.CHALLENGED % facts
             raise BlockedError(reason, location or str(hop.url), retry_after)
         reason = self._reason(hop, answer, sent)
         if reason:
-            raise BlockedError(f"{reason} from {hop.host}", str(hop.url), retry_after)
+            raise BlockedError(reason, str(hop.url), retry_after)
 
     def refused(self, hop: Hop) -> None:
         """Take a connection that was refused or reset.
@@ -72,12 +74,14 @@ class BlockWatch:
             return
         self._refusals[hop.host] += 1
         if self._refusals[hop.host] >= REFUSALS:
-            raise BlockedError(f"connection refused or reset {REFUSALS} times by {hop.host}", str(hop.url))
+            reason = causes.DISCONNECTED % {"count": REFUSALS, "host": hop.host}
+            raise BlockedError(reason, str(hop.url))
 
     def _reason(self, hop: Hop, answer: Answer, sent: Mapping[str, str]) -> str:
         status = answer.status
+        facts = {"status": status, "count": FORBIDDEN_IN_A_ROW, "host": hop.host}
         if status in BLOCKING and not (status == PRECONDITION_FAILED and _PRECONDITIONS & sent.keys()):
-            return f"HTTP {status}"
+            return causes.ANSWERED % facts
         # For robots.txt 403 means that there is none (RFC 9309 §2.3.1.3), and a redirect leads to the answer.
         if hop.is_robots_file or answer.location is not None:
             return ""
@@ -86,10 +90,8 @@ class BlockWatch:
             return ""
         self._forbidden += 1
         if hop.is_list_page:
-            return "HTTP 403 for a list page"
-        return (
-            f"HTTP 403 {FORBIDDEN_IN_A_ROW} times in a row" if self._forbidden >= FORBIDDEN_IN_A_ROW else ""
-        )
+            return causes.LIST_PAGE_REFUSED % facts
+        return causes.REFUSED_IN_A_ROW % facts if self._forbidden >= FORBIDDEN_IN_A_ROW else ""
 
 
 def _lower(headers: Mapping[str, str]) -> Mapping[str, str]:

@@ -31,8 +31,8 @@ class ParameterField:
 
     @property
     def options(self) -> list[tuple[str, str]]:
-        """The choices as a form asks for them, under their own names."""
-        return [(word, word) for word in self.choices]
+        """The choices as a form asks for them, under their own names; what holds where nothing is stored comes first."""
+        return [(word, word) for word in sorted(self.choices, key=lambda word: word != self.default)]
 
 
 def model_of(handler: str, adapter: str) -> type[Parameters]:

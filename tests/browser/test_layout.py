@@ -161,6 +161,19 @@ def test_the_buttons_of_a_filter_stand_beside_its_fields_on_tablets(admin: Admin
         assert len(set(bottoms)) == 1, f"{path}: {bottoms}"
 
 
+def test_on_phones_the_button_of_a_filter_of_two_fields_stands_beside_the_second(
+    admin: Admin, opened: Page
+) -> None:
+    opened.set_viewport_size({"width": 390, "height": 900})
+    for path in ("/schedule", "/settings/audit"):
+        opened.goto(admin.url + path)
+        bottoms = opened.locator(".filters > *").evaluate_all(
+            "all => all.map(one => Math.round(one.getBoundingClientRect().bottom))"
+        )
+        assert len(bottoms) == 3
+        assert bottoms[0] < bottoms[1] == bottoms[2], path
+
+
 def test_labels_of_boxes_that_take_two_lines_do_not_touch(admin: Admin, opened: Page) -> None:
     opened.set_viewport_size({"width": 390, "height": 900})
     opened.goto(f"{admin.url}/settings/notifications")

@@ -45,9 +45,7 @@ Headers = dict[Annotated[str, AfterValidator(_header_name)], Annotated[str, Afte
 class HttpParameters(Parameters):
     """What an `http` target says."""
 
-    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = Field(
-        "GET", title="Method", description="GET, HEAD, POST, PUT, PATCH or DELETE."
-    )
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = Field("GET", title="Method")
     url: Url = Field(
         title="URL", description="What is asked for: absolute, or relative to the site's base URL."
     )

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
+from tests.helpers.interleaving import Background, Meeting
 from tests.helpers.pools import pool_of
 from tests.helpers.waiting import wait_until
 from webqueue import clock, config, jobs
 from webqueue.database import Database
-from webqueue.errors import ConflictError
+from webqueue.errors import ConflictError, NotFoundError
 from webqueue.handlers import registry
 from webqueue.models import (
     AuditEntry,
@@ -313,3 +314,25 @@ def test_keys_of_a_rate_group_stay_and_those_from_before_go(database: Database) 
     remove(database)
     assert names_of(database, Site.code) == set()
     assert names_of(database, RateKey.key) == {"nobody"}
+
+
+def test_who_runs_a_target_while_it_is_taken_out_is_told_that_it_is_gone(
+    database: Database, open_database: Callable[[], Database]
+) -> None:
+    """Its key is there when the run begins, and deleted when its lock is got."""
+    load(database)
+    meeting = Meeting(database, open_database())
+    with database.transaction() as session:
+        session.scalars(select(RateKey).with_for_update()).all()
+        rival = Background(
+            lambda: meeting.other.run(
+                lambda s: jobs.submit(s, "demo_museum_notices", source=JobSource.MANUAL, by="bob")
+            )
+        )
+        if not database.is_sqlite:
+            meeting.wait_until_blocked(rival)
+        config.remove_demo(session, by="ann", now=clock.now(session))
+    with pytest.raises(NotFoundError):
+        rival.result()
+    for model in (Target, Site, Job, RateKey):
+        assert count(database, model) == 0, model

@@ -19,17 +19,21 @@ def lock_keys(session: Session, names: Iterable[str], now: datetime | None = Non
     locking statement itself would not.
     """
     ordered = sorted(set(names))
-    if now is not None:
-        for name in ordered:
-            _ensure(session, name, now)
-    rows = session.scalars(
-        select(RateKey)
-        .where(RateKey.key.in_(ordered))
-        .order_by(RateKey.key)
-        .with_for_update(key_share=True)
-        .execution_options(populate_existing=True)
-    )
-    return {row.key: row for row in rows}
+    while True:
+        if now is not None:
+            for name in ordered:
+                _ensure(session, name, now)
+        rows = session.scalars(
+            select(RateKey)
+            .where(RateKey.key.in_(ordered))
+            .order_by(RateKey.key)
+            .with_for_update(key_share=True)
+            .execution_options(populate_existing=True)
+        )
+        found = {row.key: row for row in rows}
+        # One that was there when it should be made may be deleted by the time that its lock is got.
+        if now is None or len(found) == len(ordered):
+            return found
 
 
 def try_lock_key(session: Session, name: str, now: datetime) -> RateKey | None:

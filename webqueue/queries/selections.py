@@ -33,7 +33,7 @@ def chosen_jobs(
     session: Session, ids: Collection[str], statuses: Sequence[str], *, limit: int = MAX_CHOSEN
 ) -> tuple[ChosenJob, ...]:
     """Of the jobs with these ids those in one of the statuses, oldest first."""
-    wanted = [name for name in ids if name.isascii() and len(name) <= 12]
+    wanted = [name for name in ids if name.isascii() and name.isalnum() and len(name) <= 12]
     statement = select(Job.id, Job.seq, Job.target_code).where(Job.id.in_(wanted), Job.status.in_(statuses))
     return _rows(session, statement.order_by(Job.seq).limit(limit))
 

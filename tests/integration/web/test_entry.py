@@ -94,6 +94,26 @@ def test_a_number_that_no_row_has_is_not_found(browser: Browser, app: Flask, num
         assert answer.status_code in {404, 405}, (method, path)
 
 
+@BOTH
+def test_an_address_with_a_nul_is_none(browser: Browser, app: Flask) -> None:
+    for method in ("GET", "POST"):
+        for path in paths(app, method):
+            named = re.sub(r"<(path:)?\w+>", "a%00b", re.sub(r"<int:\w+>", "1", path))
+            fields = {"csrf_token": browser.token, "confirmed": "yes", "job": "a\0b", "target": "a\0b"}
+            if named != path and "%00" in named:
+                answer = browser.client.open(named, method=method, data=fields if method == "POST" else None)
+                assert answer.status_code in {404, 405, 410}, (method, path)
+            elif method == "POST" and path.startswith("/bulk/"):
+                assert browser.client.post(path, data=fields).status_code in {400, 409}, path
+    for page in (
+        "/targets/new?site",
+        "/jobs?target",
+        "/rate-keys?cursor",
+        "/settings/audit?kind=target&name",
+    ):
+        assert browser.get(f"{page}=a%00b").status_code == 400
+
+
 def test_every_form_needs_its_token(browser: Browser, app: Flask) -> None:
     for path in paths(app, "POST"):
         answer = browser.client.post(filled(path))

@@ -135,6 +135,11 @@ def test_the_scheduler_keeps_what_it_found_and_writes_only_what_changed(example:
     assert kept(example) == {}
 
 
+def test_more_than_a_day_is_never_told_as_a_day(example: Database) -> None:
+    ran(example, "quiet", 24.1)
+    assert kept(example) == {"calm.example.org": 25}
+
+
 def test_the_fullest_key_comes_first(example: Database) -> None:
     ran(example, "quiet", 26)
     ran(example, "news", 7)

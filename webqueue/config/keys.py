@@ -11,8 +11,8 @@ from webqueue import queries
 from webqueue.config.problems import found_problems
 from webqueue.config.specs import KeyNoteSpec
 from webqueue.database import take_turn
-from webqueue.errors import InvalidInputError, Problem
-from webqueue.models import AuditEntry, RateKeyNote
+from webqueue.errors import InvalidInputError, NotFoundError, Problem
+from webqueue.models import AuditEntry, RateKey, RateKeyNote
 
 _TURN = "rate key notes"
 
@@ -27,14 +27,15 @@ def describe_key(session: Session, key: str, *, owner: str, note: str, by: str, 
         NotFoundError: there is no such key.
         InvalidInputError: a text is too long, or the owner has more than one line.
     """
-    queries.get_rate_key(session, key)
-    take_turn(session, _TURN)
     try:
         spec = KeyNoteSpec(owner=owner, note=note)
     except ValidationError as error:
         raise InvalidInputError(
             [Problem(str(found.path[0]), found.message) for found in found_problems(error, KeyNoteSpec)]
         ) from None
+    take_turn(session, _TURN)
+    if session.get(RateKey, key) is None and key not in queries.sites_by_key(session):
+        raise NotFoundError("rate key", key)
     row = session.get(RateKeyNote, key, populate_existing=True)
     before = {"owner": "", "note": ""} if row is None else {"owner": row.owner, "note": row.note}
     after = spec.model_dump()

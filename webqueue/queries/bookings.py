@@ -93,10 +93,12 @@ def bookings(session: Session, now: datetime, *, rate_key: str | None = None) ->
 def hours_to_keep(found: Sequence[Booking]) -> dict[str, int]:
     """What the scheduler stores of `bookings`: the keys that are booked for too much, with whole hours a day.
 
-    Whole hours, so that a median that moves a little writes nothing.
+    Whole hours, so that a median that moves a little writes nothing; at least 25, for 24 of 24 hours would be no news.
     """
     return {
-        one.rate_key: round(one.seconds_a_day / HOUR_SEC) for one in found[:_MOST_KEPT] if one.is_too_much
+        one.rate_key: max(25, round(one.seconds_a_day / HOUR_SEC))
+        for one in found[:_MOST_KEPT]
+        if one.is_too_much
     }
 
 

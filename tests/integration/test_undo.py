@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from tests.helpers.admin import add_site, add_target
-from webqueue import clock, config
+from webqueue import clock, config, jobs
 from webqueue.config import MASK, undoing
 from webqueue.database import Database
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
@@ -78,6 +78,31 @@ def test_a_change_of_many_is_taken_back_as_a_whole(example: Database) -> None:
     with example.reading() as session:
         assert session.get_one(Target, "rare").next_tick_at is None
         assert session.get_one(Target, "news").next_tick_at is not None
+
+
+def test_the_rate_keys_of_several_sites_are_locked_at_once(
+    example: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """
+sites:
+  - {code: example, base_url: "http://www.example.org/", rate_key: %(key)s}
+  - {code: other, base_url: "http://other.example.org/", rate_key: %(key)s}
+"""
+    for key in ("one", "two"):
+        example.run(functools.partial(_import, text % {"key": key}))
+    locked: list[list[str]] = []
+    monkeypatch.setattr(jobs, "rekey_sites", lambda _session, sites: locked.append(list(sites)))
+    undone = undo(example, last_entry(example))
+    assert len(undone.entries) == 2
+    assert locked == [["example", "other"]], (
+        "one site after the other would lock them in another order than others do"
+    )
+    with example.reading() as session:
+        assert set(session.scalars(select(Site.rate_key))) == {"one"}
+
+
+def _import(text: str, session: Session) -> None:
+    config.import_file(session, text, by="bob", now=clock.now(session))
 
 
 def test_taking_back_can_itself_be_taken_back(example: Database) -> None:

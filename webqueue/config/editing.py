@@ -40,14 +40,21 @@ def put_site(session: Session, code: str, data: Mapping[str, Any], *, by: str, n
     Raises:
         InvalidInputError: with every problem, by field.
     """
+    store = Store(session, by=by, now=now)
+    change = put_site_in(store, session, code, data)
+    store.settle_sites()
+    return change
+
+
+def put_site_in(store: Store, session: Session, code: str, data: Mapping[str, Any]) -> Change:
+    """As `put_site`, for one of several sites of a transaction, whose rate keys are locked all at once.
+
+    `store.settle_sites` has to follow.
+    """
     take_turn(session, TURN)
     row = _find(session, Site, code)
     said = unmasked(data, {} if row is None else site_data(row))
-    spec = _accepted(check_site({"code": code, **said}), code, said)
-    store = Store(session, by=by, now=now)
-    change = store.site(spec)
-    store.settle_sites()
-    return change
+    return store.site(_accepted(check_site({"code": code, **said}), code, said))
 
 
 def put_target(session: Session, code: str, data: Mapping[str, Any], *, by: str, now: datetime) -> Change:

@@ -10,12 +10,13 @@ from typing import Any, Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from webqueue.config.editing import pause_target, put_site, put_target
+from webqueue.config.editing import pause_target, put_site_in, put_target
 from webqueue.config.importing import TURN
 from webqueue.config.masks import masked
 from webqueue.config.problems import one_of_many
 from webqueue.config.report import What
 from webqueue.config.rows import same, site_data, target_data
+from webqueue.config.store import Store
 from webqueue.database import take_turn
 from webqueue.errors import ConflictError, NotFoundError
 from webqueue.models import AuditEntry, Site, Target
@@ -104,26 +105,32 @@ def undo(session: Session, entry_id: int, *, by: str, now: datetime) -> Undoing:
     if not undoing.entries:
         raise ConflictError(say("Nothing is left to be taken back: it was changed again since."))
     present = _Present.of(session, undoing.entries)
-    for entry in undoing.entries:
-        data = {**present.data_of(entry), **(entry.before or {})}
-        put = put_site if entry.object_kind == "site" else put_target
+    store = Store(session, by=by, now=now)
+    for entry in _of_kind("site", undoing.entries):
         with one_of_many(entry.object_name):
-            put(session, entry.object_name, data, by=by, now=now)
+            put_site_in(store, session, entry.object_name, present.before(entry))
+    store.settle_sites()
+    for entry in _of_kind("target", undoing.entries):
+        with one_of_many(entry.object_name):
+            put_target(session, entry.object_name, present.before(entry), by=by, now=now)
         if entry.action == DELETED and _was_paused(session, entry):
             pause_target(session, entry.object_name, by=by, now=now)
     return undoing
 
 
+def _of_kind(kind: str, entries: Sequence[AuditEntry]) -> list[AuditEntry]:
+    return [entry for entry in entries if entry.object_kind == kind]
+
+
 def _was_paused(session: Session, deletion: AuditEntry) -> bool:
-    """Whether it is a target whose schedule rested when it was deleted; what it had does not tell, as no file does."""
+    """Whether the schedule of a target rested when it was deleted; what it had does not tell, as no file does."""
     last = select(AuditEntry.action).where(
         AuditEntry.object_kind == "target",
         AuditEntry.object_name == deletion.object_name,
         AuditEntry.id < deletion.id,
         AuditEntry.action.in_(("paused", "resumed", DELETED)),
     )
-    is_target = deletion.object_kind == "target"
-    return is_target and session.scalar(last.order_by(AuditEntry.id.desc()).limit(1)) == "paused"
+    return session.scalar(last.order_by(AuditEntry.id.desc()).limit(1)) == "paused"
 
 
 def _act(session: Session, entry: AuditEntry) -> Sequence[AuditEntry]:
@@ -149,7 +156,7 @@ class _Present:
 
     @classmethod
     def of(cls, session: Session, act: Sequence[AuditEntry]) -> _Present:
-        names = {kind: [one.object_name for one in act if one.object_kind == kind] for kind in _KINDS}
+        names = {kind: [one.object_name for one in _of_kind(kind, act)] for kind in _KINDS}
         sites = session.scalars(select(Site).where(Site.code.in_(names["site"])))
         targets = session.scalars(select(Target).where(Target.code.in_(names["target"])))
         return cls({row.code: row for row in sites}, {row.code: row for row in targets})
@@ -161,6 +168,10 @@ class _Present:
             return {} if site is None else site_data(site)
         target = self.targets.get(entry.object_name)
         return {} if target is None else target_data(target)
+
+    def before(self, entry: AuditEntry) -> dict[str, Any]:
+        """The object's fields, with those that the entry tells as they were before it."""
+        return {**self.data_of(entry), **(entry.before or {})}
 
     def is_as_left_by(self, entry: AuditEntry) -> bool:
         """Whether nobody has changed it since."""

@@ -11,7 +11,14 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 from werkzeug.security import check_password_hash, generate_password_hash
 
-from webqueue.access.rules import MAX_NAME, MAX_PASSWORD, normal_name, password_problems
+from webqueue.access.rules import (
+    MAX_ADDRESS,
+    MAX_NAME,
+    MAX_PASSWORD,
+    normal_name,
+    password_problems,
+    storable,
+)
 from webqueue.access.users import HASH_METHOD, find_user, store_password_hash
 from webqueue.database import Database, take_turn
 from webqueue.errors import InvalidInputError, WebqueueError
@@ -57,8 +64,8 @@ def authenticate(
     Raises:
         TooManyTriesError: the limit of the name or of the address is reached; the password was not looked at.
     """
-    name = _storable(normal_name(name)[:MAX_NAME])
-    address = _storable(address[:64])
+    name = storable(normal_name(name), MAX_NAME)
+    address = storable(address, MAX_ADDRESS)
     with database.reading() as session:
         _refuse_too_many(session, name, address, now)
         stored = _hash_of(find_user(session, name))
@@ -84,7 +91,7 @@ def change_own_password(
         InvalidInputError: the old password is wrong (`old`), or the new one is not taken (`password`).
         TooManyTriesError: the limit is reached; the old password was not looked at.
     """
-    address = _storable(address[:64])
+    address = storable(address, MAX_ADDRESS)
     with database.reading() as session:
         _refuse_too_many(session, name, address, now)
         stored = _hash_of(find_user(session, name))
@@ -140,10 +147,6 @@ def _refuse_too_many(session: Session, name: str, address: str, now: datetime) -
 
 def _hash_of(user: User | None) -> str | None:
     return None if user is None or user.disabled_at is not None else user.password_hash
-
-
-def _storable(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from webqueue.sentences import say, say_some
 MIN_PASSWORD: Final = 8  # NIST SP 800-63B section 5.1.1.2
 MAX_PASSWORD: Final = 1024  # a longer one costs time and adds nothing
 MAX_NAME: Final = 64
+MAX_ADDRESS: Final = 64
 
 # Letters of any language: many of the people who use this write Chinese.
 _NAME = re.compile(r"\w[\w.@-]*")
@@ -30,6 +31,11 @@ _WORST = frozenset(
 def normal_name(name: str) -> str:
     """The one form of a user's name, so that nobody can look like somebody else by writing a letter in another way."""
     return unicodedata.normalize("NFKC", name.strip()).casefold()
+
+
+def storable(text: str, longest: int) -> str:
+    """What others sent, without what no database keeps and no page should show."""
+    return "".join(char if char.isprintable() else "?" for char in text[:longest])
 
 
 def name_problems(name: str) -> list[Problem]:

@@ -15,6 +15,7 @@ from typing import Final
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
+from webqueue.access.rules import MAX_ADDRESS, storable
 from webqueue.access.users import drop_sessions, find_user
 from webqueue.errors import NotFoundError
 from webqueue.models import AuditEntry, User, UserSession
@@ -26,7 +27,6 @@ _SEEN_NOTED_EVERY: Final = timedelta(minutes=1)
 # A script that logs in again and again fills no table: of more, those that were unused for the longest end.
 MOST: Final = 100
 _LONGEST_AGENT: Final = 255
-_LONGEST_ADDRESS: Final = 64
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def begin_session(session: Session, user: User, *, address: str, agent: str, now
             user_id=user.id,
             created_at=now,
             last_seen_at=now,
-            address=_storable(address, _LONGEST_ADDRESS),
-            agent=_storable(agent, _LONGEST_AGENT),
+            address=storable(address, MAX_ADDRESS),
+            agent=storable(agent, _LONGEST_AGENT),
         )
     )
     return key
@@ -99,7 +99,7 @@ def note_session(session: Session, session_id: int, address: str, now: datetime)
     session.execute(
         update(UserSession)
         .where(UserSession.id == session_id, UserSession.last_seen_at <= now - _SEEN_NOTED_EVERY)
-        .values(last_seen_at=now, address=_storable(address, _LONGEST_ADDRESS))
+        .values(last_seen_at=now, address=storable(address, MAX_ADDRESS))
     )
 
 
@@ -172,11 +172,6 @@ def end_sessions(session: Session, name: str, *, but: int | None = None, by: str
             before={"sessions": ended},
         )
     return ended
-
-
-def _storable(text: str, longest: int) -> str:
-    """What others sent, without what no database keeps and no page should show."""
-    return "".join(char if char.isprintable() else "?" for char in text[:longest])
 
 
 def _hash(key: str) -> str:

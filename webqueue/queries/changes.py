@@ -44,6 +44,7 @@ def state_version(session: Session) -> str:
             select(func.count()).select_from(RateKey).where(RateKey.cooldown_until > now).scalar_subquery(),
             select(func.count()).select_from(RateKey).where(RateKey.gap_until > now).scalar_subquery(),
             select(func.max(Target.changed_at)).scalar_subquery(),
+            select(func.count()).select_from(Target).scalar_subquery(),
             select(func.count(Target.paused_at)).scalar_subquery(),
             select(func.max(Target.next_tick_at)).scalar_subquery(),
             select(func.min(Target.next_tick_at)).scalar_subquery(),

@@ -15,7 +15,7 @@ from tests.helpers.admin import (
 )
 from tests.helpers.asking import KEY, job_of, read, submit
 from tests.helpers.world import START, Clock
-from webqueue import clock, jobs, processes, queries
+from webqueue import clock, config, jobs, processes, queries
 from webqueue.database import Database
 from webqueue.models import Job, Process, StoredSetting
 
@@ -49,6 +49,8 @@ def test_the_version_changes_with_everything_that_pages_show_and_with_nothing_el
         lambda s: s.execute(update(Job).where(Job.seq == running.seq).values(stop_requested=True)),
         lambda s: s.execute(update(Process).values(heartbeat_at=clock.now(s) - timedelta(hours=1))),
         lambda s: add_target(s, "third", "example"),
+        lambda s: add_target(s, "fourth", "example"),
+        lambda s: config.delete_target(s, "third", by="ann", now=clock.now(s)),
     ]
     before = read(example, queries.state_version)
     for number, change in enumerate(changes):

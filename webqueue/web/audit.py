@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from flask import Blueprint, render_template, request, url_for
@@ -11,6 +10,7 @@ from webqueue import config, queries
 from webqueue.access import Action
 from webqueue.db import reading
 from webqueue.web.auth import needs
+from webqueue.web.formats import as_written
 
 pages = Blueprint("audit", __name__)
 
@@ -60,5 +60,5 @@ def brief(value: Any) -> str:
     """A value before or after a change, on one line and not too long."""
     if value is None or value in ("", [], {}):
         return "–"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = as_written(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -101,8 +101,8 @@ def _take_out(by: str) -> None:
     if stopping:
         raise ConflictError(
             say_some(
-                "%(count)s job of the demo is stopping. Remove the demo again in a moment.",
-                "%(count)s jobs of the demo are stopping. Remove the demo again in a moment.",
+                "%(count)s job of the demo is stopping, and its schedules are paused. Remove the demo again in a moment.",
+                "%(count)s jobs of the demo are stopping, and its schedules are paused. Remove the demo again in a moment.",
                 stopping,
             )
         )

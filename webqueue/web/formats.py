@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
@@ -54,6 +55,7 @@ STATES = {
 def init_app(app: Flask) -> None:
     """Add the filters and functions to the templates of `app`."""
     app.jinja_env.filters.update(
+        as_written=as_written,
         duration=duration,
         number=number,
         ordinal=ordinal,
@@ -126,6 +128,11 @@ def relative(at: datetime, now: datetime) -> str:
     else:
         text = gettext("%(d)s d", d=int(size // DAY))
     return gettext("in %(time)s", time=text) if seconds > 0 else gettext("%(time)s ago", time=text)
+
+
+def as_written(value: Any) -> str:
+    """A value as the API and the forms write it: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def script_words() -> str:

@@ -61,13 +61,21 @@ def defaults_of(fields: list[ParameterField]) -> dict[str, Any]:
     return {field.name: as_text(field.default) for field in fields}
 
 
-def read(fields: list[ParameterField], reader: Reader) -> dict[str, Any]:
-    """The parameters that a form sent; what was left empty gets its default."""
+def read(
+    fields: list[ParameterField], reader: Reader, stored: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The parameters that a form sent; what was left empty gets its default.
+
+    Args:
+        stored: what the target has. A default that nobody wrote stays unwritten, so that only what was changed is told
+            as a change; None for a new target.
+    """
     found: dict[str, Any] = {}
     for field in fields:
-        value = _read(field, reader)
-        if value is not None:
-            found[field.name.removeprefix("params.")] = value
+        value, name = _read(field, reader), field.name.removeprefix("params.")
+        unwritten = stored is not None and name not in stored and value == field.default
+        if value is not None and not unwritten:
+            found[name] = value
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from flask import Blueprint, abort, flash, make_response, redirect, render_template, request, url_for
@@ -104,7 +105,7 @@ def _save(form: Form, code: str, *, new: bool) -> AnyResponse:
         return make_response(_page(form, code=None if new else code))
     by = user_name()
     read = Reader(form.values)
-    data = _data(read, fields)
+    data = _data(read, fields, None if new else _target(code).params)
 
     def store(session: Session) -> config.Change:
         with read.all_problems():
@@ -130,7 +131,7 @@ def _only_preview() -> bool:
     return "preview" in request.form
 
 
-def _data(read: Reader, fields: list[ParameterField]) -> dict[str, Any]:
+def _data(read: Reader, fields: list[ParameterField], stored: Mapping[str, Any] | None) -> dict[str, Any]:
     return without_nothing(
         {
             "site": read.optional("site"),
@@ -153,7 +154,7 @@ def _data(read: Reader, fields: list[ParameterField]) -> dict[str, Any]:
             "tags": [tag.strip() for tag in read.text("tags").replace("\n", ",").split(",") if tag.strip()],
             "note": read.block("note"),
             "owner": read.text("owner"),
-            "params": parameters.read(fields, read),
+            "params": parameters.read(fields, read, stored),
         }
     )
 

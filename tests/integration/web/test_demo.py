@@ -55,7 +55,10 @@ def test_a_job_that_runs_is_waited_for(browser: Browser, database: Database) -> 
     assert len(claimed) == 1
     answer = browser.post("/demo/remove", confirmed="yes")
     assert answer.status_code == 409
-    assert "1 job of the demo is stopping. Remove the demo again in a moment." in answer.text
+    assert (
+        "1 job of the demo is stopping, and its schedules are paused. Remove the demo again in a moment."
+        in answer.text
+    )
     assert sorted(statuses(database)) == ["cancelled"] * 6 + ["running"]
     with database.transaction() as session:
         assert not session.scalars(select(Target).where(Target.paused_at.is_(None))).all()

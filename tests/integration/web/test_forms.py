@@ -18,8 +18,9 @@ from tests.helpers.admin import (
     running_job,
 )
 from tests.helpers.browsing import Browser
+from webqueue import config
 from webqueue.database import Database
-from webqueue.models import Job, Site, Target
+from webqueue.models import AuditEntry, Job, Site, Target
 
 
 def wrong_fields(answer: TestResponse) -> dict[str, str]:
@@ -259,6 +260,35 @@ def test_a_python_target_takes_arguments_as_json(browser: Browser, database: Dat
     assert browser.post("/targets/new", **fields, **{"params.kwargs": '{"obj": [1, "x"]}'}).status_code == 303
     with database.reading() as session:
         assert session.get_one(Target, "py").params["kwargs"] == {"obj": [1, "x"]}
+
+
+def sent_as_shown(browser: Browser, path: str, **changed: str) -> TestResponse:
+    """The form of a page as a browser sends it, with some fields changed."""
+    form = LexborHTMLParser(browser.get(path).text).css_first("main form")
+    assert form is not None
+    fields: dict[str, str] = {}
+    for field in form.css("input[name], select[name], textarea[name]"):
+        told = field.attributes
+        if told.get("type") in {"checkbox", "radio"} and "checked" not in told:
+            continue
+        chosen = field.css_first("option[selected]") or field.css_first("option")
+        value = chosen.attributes.get("value") if field.tag == "select" and chosen else told.get("value")
+        fields[str(told["name"])] = field.text() if field.tag == "textarea" else value or ""
+    fields.pop("csrf_token", None)
+    return browser.post(path, **{**fields, **changed})
+
+
+def test_saving_a_form_changes_what_somebody_changed_and_nothing_else(
+    browser: Browser, example: None, database: Database
+) -> None:
+    with database.reading() as session:
+        before = config.target_data(session.get_one(Target, "news"))
+    assert sent_as_shown(browser, "/targets/news/edit", note="Every night").status_code == 303
+    with database.reading() as session:
+        after = config.target_data(session.get_one(Target, "news"))
+        entry = session.scalars(select(AuditEntry).where(AuditEntry.object_name == "news")).all()[-1]
+    assert after == {**before, "note": "Every night"}
+    assert entry.after == {"note": "Every night"}
 
 
 def test_a_preview_stores_nothing(browser: Browser, database: Database) -> None:

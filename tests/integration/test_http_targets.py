@@ -19,14 +19,14 @@ from webqueue.database import Database
 from webqueue.errors import InvalidInputError
 from webqueue.handlers import registry
 from webqueue.handlers.http import HttpHandler, HttpParameters
-from webqueue.models import Document, Job
+from webqueue.models import Document, Job, JobLog
 from webqueue.settings import Settings
 
 
 class Api(Site):
     """Answers by path, and redirects, refuses and blocks where it is told."""
 
-    robots = "User-agent: *\nDisallow: /private\n"
+    robots: str | bytes | None = "User-agent: *\nDisallow: /private\n"
     page = "<title>Notice 7</title><article><p>The text of notice seven, long enough to be one.</p></article>"
 
     def respond(self, exchange: Exchange) -> None:
@@ -131,6 +131,20 @@ class TestRequests:
         assert job.status == "failed"
         assert "robots.txt" in (job.error_msg or "")
         assert "/private/list" not in server.paths
+
+    @pytest.mark.parametrize("robots", ["User-agent: *\nDisallow: /private\n", None])
+    def test_a_robots_txt_that_was_asked_for_is_told(
+        self, world: World, site: Api, server: Server, robots: str | None
+    ) -> None:
+        site.robots = robots
+        jobs = [run(world, url="page"), again(world)]
+        with world.database.reading() as session:
+            lines = [
+                list(session.scalars(select(JobLog.message).where(JobLog.job_seq == job.seq))) for job in jobs
+            ]
+        told = [[line for line in of_job if "robots.txt" in line] for of_job in lines]
+        found = "there is none" if robots is None else "read"
+        assert told == [[f"robots.txt of {server.url}/: {found}; requests keep the interval"], []]
 
     def test_a_block_cools_the_key_down_and_is_retried(self, world: World) -> None:
         job = run(world, url="blocked")

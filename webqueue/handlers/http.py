@@ -45,7 +45,11 @@ Headers = dict[Annotated[str, AfterValidator(_header_name)], Annotated[str, Afte
 class HttpParameters(Parameters):
     """What an `http` target says."""
 
-    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = Field("GET", title="Method")
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = Field(
+        "GET",
+        title="Method",
+        description="GET and HEAD only read; what the others change there, a retry changes again.",
+    )
     url: Url = Field(
         title="URL", description="What is asked for: absolute, or relative to the site's base URL."
     )

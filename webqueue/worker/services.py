@@ -69,9 +69,14 @@ def make_services(database: Database, settings: Settings) -> Services:
 
 
 class _PatientRobots:
-    """The robots.txt files that are kept, also while the database is away for a while."""
+    """The robots.txt files that are kept, also while the database is away for a while; new ones are told in the job's log.
+
+    The first request of a crawl goes to robots.txt, and the next one waits for the interval: without the line it looks as
+    if nothing happened, or as if its 404 were that of a page.
+    """
 
     def __init__(self, context: RunContext, store: RobotsStore) -> None:
+        self._context = context
         self._run = context.run
         self._store = store
 
@@ -80,6 +85,9 @@ class _PatientRobots:
 
     def put(self, origin: str, text: RobotsText) -> None:
         patiently(self._run, lambda: self._store.put(origin, text))
+        if text.unreachable is None:
+            found = "there is none" if text.body is None else "read"
+            self._context.log(f"robots.txt of {origin}: {found}; requests keep the interval")
 
 
 class _RunFetcher:

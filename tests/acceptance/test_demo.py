@@ -175,6 +175,10 @@ def test_the_demo_shows_what_it_promises_and_is_kept_until_fresh(tmp_path: Path)
         demo = Demo(inside, log_in(first))
         assert Browser(first.url).get(login_link(first))[0] == 410, "the link works once"
         wait_until(demo.look, timeout=SEEN_WITHIN_SEC, every=0.2, message=f"all sights; seen {demo.seen}")
+        again = installed.command("demo", "--port", "0", "--fresh")
+        assert again.returncode != 0
+        assert f"A demo runs in {inside.instance} already. Stop it first" in again.stderr
+        assert demo.jobs(), "its history is where it was"
         (registry, *_) = demo.jobs(target="registry_notices")
         assert registry.status == "failed", "a list without a link is not green"
 

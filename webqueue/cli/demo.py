@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import secrets
 import shutil
 import subprocess
@@ -98,9 +100,14 @@ _PARAMS: Final = '{list_url: "notices/index_{page}.html", item_selector: "ul.not
 def demo(host: str, port: int, fresh: bool) -> None:
     """Show webqueue at work on six small sites of its own, offline."""
     folder = load_settings().instance_path / "demo"
-    if fresh:
-        shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        if fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        _serve(folder, host, port)
+
+
+def _serve(folder: Path, host: str, port: int) -> None:
     settings = load_settings(
         keeps_running=True,
         instance_path=folder,
@@ -121,6 +128,24 @@ def demo(host: str, port: int, fresh: bool) -> None:
             schedules=True,
             ready=lambda address: _announce(database, address),
         )
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep a second demo out of the folder: the sites of two would answer at one place, and end with whichever stops first."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the folder, which `--fresh` deletes. A program that is started meanwhile must not keep the lock.
+    lock = os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise WebqueueError(
+                f"A demo runs in {folder} already. Stop it first, or start another one with another WEBQUEUE_INSTANCE_PATH."
+            ) from None
+        yield
+    finally:
+        os.close(lock)
 
 
 @contextmanager

@@ -260,6 +260,13 @@ def test_a_python_target_takes_arguments_as_json(browser: Browser, database: Dat
     assert browser.post("/targets/new", **fields, **{"params.kwargs": '{"obj": [1, "x"]}'}).status_code == 303
     with database.reading() as session:
         assert session.get_one(Target, "py").params["kwargs"] == {"obj": [1, "x"]}
+    browser.get("/targets/py")
+    browser.post("/targets/py/run")
+    with database.reading() as session:
+        (job,) = session.scalars(select(Job.id))
+    for path in ("/targets/py", f"/jobs/{job}"):
+        written = [node.text() for node in LexborHTMLParser(browser.get(path).text).css("dd.mono")]
+        assert '{"obj": [1, "x"]}' in written, path
 
 
 def sent_as_shown(browser: Browser, path: str, **changed: str) -> TestResponse:

@@ -110,6 +110,8 @@ def test_an_address_with_a_nul_is_none(browser: Browser, app: Flask) -> None:
         "/jobs?target",
         "/rate-keys?cursor",
         "/settings/audit?kind=target&name",
+        "/documents?q",
+        "/documents.csv?q",
     ):
         assert browser.get(f"{page}=a%00b").status_code == 400
 

@@ -15,6 +15,10 @@ PIP := $(VENV_PYTHON) -m pip --disable-pip-version-check --quiet
 export PYTHONDONTWRITEBYTECODE :=
 # One process a core; whoever is done takes over tests of the others.
 PARALLEL := --numprocesses auto --dist worksteal
+# Tests that wait for databases, processes and leases keep more of them busy: three for two cores, and twice as many.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+PARALLEL_DATABASES := --numprocesses $(shell echo $$(( ($(CORES) * 3 + 1) / 2 ))) --dist worksteal
+PARALLEL_PROCESSES := --numprocesses $(shell echo $$(( $(CORES) * 2 ))) --dist worksteal
 STEP := @printf '\n==> %s\n'
 
 .PHONY: help
@@ -30,9 +34,9 @@ test: system-packages .venv/developing lint ## Set everything up, then lint, typ
 	$(STEP) 'Unit tests'
 	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/unit
 	$(STEP) 'Integration tests'
-	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/integration
+	@$(VENV_PYTHON) -m pytest $(PARALLEL_DATABASES) tests/integration
 	$(STEP) 'Acceptance tests'
-	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/acceptance
+	@$(VENV_PYTHON) -m pytest $(PARALLEL_PROCESSES) tests/acceptance
 	$(STEP) 'Browser tests'
 	@$(VENV_PYTHON) -m pytest $(PARALLEL) tests/browser
 	$(STEP) 'All checks passed'

@@ -21,7 +21,7 @@ def test_the_theme_of_the_settings_is_set_by_the_server(admin: Admin, browser_pa
     assert page.locator("html").get_attribute("data-theme") is None
     page.goto(f"{admin.url}/settings")
     page.get_by_label("Dark").check()
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Use theme").click()
     assert page.locator("html").get_attribute("data-theme") == "dark"
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == "rgb(15, 20, 26)"

@@ -32,7 +32,7 @@ import webqueue
 from benchmarks.waiting import until_previewed, until_told, until_visible, words
 from tests.helpers.admin import log_lines, running_job
 from tests.helpers.chromium import chromium
-from tests.helpers.large import fill_large
+from tests.helpers.large import QUEUED, TARGETS, fill_large
 from tests.helpers.waiting import wait_until
 from webqueue import access, clock, migrations
 from webqueue.database import Database
@@ -52,6 +52,8 @@ PAGES: Final = (*ASKED, "/targets", "/rate-keys", "/schedule")
 _POLL: Final = re.compile(r'id="poll"[^>]* hx-get="([^"]+)"')
 # Of each kind, as many presses as rows stand on one page.
 PRESSES: Final = 15
+# The target whose job runs, with a log that people follow.
+RUNNING: Final = 7
 
 
 @dataclass
@@ -110,7 +112,8 @@ def main() -> int:
         few, many = (figures[size].seconds for size in SIZES)
         crowd = read_together(served[SIZES[0]].client, served[SIZES[0]].job)
         shown = {
-            size: figures[size].table() | browse(served[size], everything=size == SIZES[0]) for size in SIZES
+            size: figures[size].table() | browse(served[size], size, everything=size == SIZES[0])
+            for size in SIZES
         }
     deep = {size: figures[size].seconds[PAGE_100] / figures[size].seconds["/jobs"] for size in SIZES}
     growths = {path: many[path] / few[path] for path in few}
@@ -152,13 +155,13 @@ def measured(served: Mapping[int, Serving]) -> dict[int, Figures]:
     return figures
 
 
-def browse(at: Serving, *, everything: bool) -> dict[str, str]:
+def browse(at: Serving, size: int, *, everything: bool) -> dict[str, str]:
     """Rows of the table for what is measured in a browser."""
     with chromium() as browser:
         page = browser.new_page()
         page.goto(f"{at.url}/login/{at.token}")
-        page.goto(f"{at.url}/targets?q=target_1")
-        targets = [f"target_{number}" for number in range(100, 100 + PRESSES)]
+        targets = idle_targets(size)
+        page.goto(f"{at.url}/targets?cursor=target_{int(targets[0][-3:]) - 1:03}")
         table = {"1": f"Run now until the row says Queued: {words(until_visible(page, targets))}"}
         if everything:
             page.goto(f"{at.url}/targets/target_200/edit")
@@ -166,6 +169,13 @@ def browse(at: Serving, *, everything: bool) -> dict[str, str]:
             table["2, preview"] = f"last key until the times are there: {words(until_previewed(page, crons))}"
             table["10"] = stopped(at, page)
         return table
+
+
+def idle_targets(size: int) -> list[str]:
+    """Targets beside each other that have no job in the queue, so that their rows do not say Queued before a press."""
+    queued = {number % TARGETS for number in range(size - QUEUED, size)}
+    idle = [number for number in range(RUNNING + 1, TARGETS) if number not in queued]
+    return [f"target_{number:03}" for number in idle[:PRESSES]]
 
 
 def stopped(at: Serving, page: Page) -> str:
@@ -211,7 +221,8 @@ def read_together(client: httpx2.Client, job: str) -> str:
     ]
     for thread in threads:
         thread.start()
-    times, until = [], time.monotonic() + READ_SEC
+    times: list[float] = []
+    until = time.monotonic() + READ_SEC
     while time.monotonic() < until or len(times) < LEAST_READS:
         times.append(timed(client, "/targets")[0])
     stopping.set()
@@ -255,7 +266,7 @@ def serving(folder: Path, size: int) -> Iterator[Serving]:
     def fill(session: Session) -> tuple[str, str, str]:
         now = clock.now(session)
         fill_large(session, size)
-        running = running_job(session, "target_007")
+        running = running_job(session, f"target_{RUNNING:03}")
         log_lines(session, running, *(f"List page {number}: 20 links" for number in range(500)))
         user = access.create_user(session, "reader", "a long password", "admin", by="benchmark", now=now)
         links = [access.new_login_link(session, user, now) for _ in range(2)]

@@ -12,10 +12,11 @@ from playwright.sync_api import Page
 # Promises the moment at which a text is first there, by the clock of the page, and notes when a button is pressed. The pages'
 # policy lets no script evaluate a text, so that nothing in the page can wait for more than a promise.
 _WATCH: Final = """([selector, text, patience]) => {
+  const shown = () => document.querySelector(selector)?.textContent.includes(text);
+  if (shown()) throw new Error(`${selector} says ${text} already, so there is nothing to wait for`);
   window.appeared = new Promise((seen, never) => {
     const look = () => {
-      const place = document.querySelector(selector);
-      if (place && place.textContent.includes(text)) { watcher.disconnect(); seen(performance.now()); }
+      if (shown()) { watcher.disconnect(); seen(performance.now()); }
     };
     const watcher = new MutationObserver(look);
     watcher.observe(document, {subtree: true, childList: true, characterData: true});

@@ -116,6 +116,14 @@ def test_an_address_with_a_nul_is_none(browser: Browser, app: Flask) -> None:
         assert browser.get(f"{page}=a%00b").status_code == 400
 
 
+def test_a_button_works_before_the_rest_of_its_page_is_there(browser: Browser, example: None) -> None:
+    """On a slow line a page arrives in pieces, and a button whose form is still missing does nothing."""
+    for path in ("/", "/targets", "/targets/news", "/jobs", "/rate-keys", "/rate-keys/www.example.org"):
+        html = browser.get(path).text
+        assert html.count('<form id="act"') == 1
+        assert 0 < html.index('<form id="act"') < html.index('form="act"'), path
+
+
 def test_every_form_needs_its_token(browser: Browser, app: Flask) -> None:
     for path in paths(app, "POST"):
         answer = browser.client.post(filled(path))

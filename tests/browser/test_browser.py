@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from playwright.sync_api import expect
+
 from tests.browser.conftest import BrowserPage
 
 PAGE = """<!doctype html><title>Probe</title><p id=theme></p><script>
@@ -13,17 +15,17 @@ document.getElementById("theme").textContent =
 def test_a_page_has_the_width_and_theme_that_was_asked_for(browser_page: BrowserPage) -> None:
     narrow = browser_page(390, "dark")
     narrow.set_content(PAGE)
-    assert narrow.inner_text("#theme") == "390 dark"
+    expect(narrow.locator("#theme")).to_have_text("390 dark")
 
     wide = browser_page()
     wide.set_content(PAGE)
-    assert wide.inner_text("#theme") == "1360 light"
+    expect(wide.locator("#theme")).to_have_text("1360 light")
 
 
 def test_javascript_can_be_switched_off(browser_page: BrowserPage) -> None:
     page = browser_page(javascript=False)
     page.set_content(PAGE)
-    assert not page.text_content("#theme")
+    expect(page.locator("#theme")).to_have_text("")
 
 
 def test_errors_of_a_page_are_collected(browser_page: BrowserPage, console_errors: list[str]) -> None:

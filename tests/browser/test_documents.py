@@ -6,6 +6,7 @@ import os
 from datetime import timedelta
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import BrowserPage, Theme
 from tests.helpers.admin import Admin, fill
@@ -77,17 +78,19 @@ def test_search_and_comparison_work_without_javascript(admin: Admin, browser_pag
     page.goto(f"{admin.url}/documents")
     page.get_by_label("Words in title, text or URL").fill("boat fee")
     page.get_by_role("button", name="Search").click()
-    assert page.locator("mark", has_text="fee").count() > 0
+    expect(page.locator("mark", has_text="fee").first).to_be_visible()
     page.get_by_role("link", name="Fees of the harbour, 2").click()
-    assert page.locator("#diff ins", has_text="boat").count() == 1
+    expect(page.locator("#diff ins", has_text="boat")).to_have_count(1)
     page.get_by_label("From", exact=True).select_option("1")
     page.get_by_label("To", exact=True).select_option("2")
     page.get_by_role("button", name="Compare").click()
-    assert page.locator("#diff del", has_text="20").count() == 1
-    assert page.locator("#diff ins", has_text="25").count() == 1
-    assert not page.get_by_text("Paragraph 20:").first.is_visible(), "unchanged lines are folded"
+    expect(page.locator("#diff del", has_text="20")).to_have_count(1)
+    expect(page.locator("#diff ins", has_text="25")).to_have_count(1)
+    folded = page.locator("details", has_text="unchanged lines").get_by_text("Paragraph 20:")
+    expect(folded).to_have_count(1)
+    expect(folded).to_be_hidden()
     page.locator("summary", has_text="unchanged lines").first.click()
-    assert page.get_by_text("Paragraph 20:").first.is_visible()
+    expect(folded).to_be_visible()
 
 
 def test_what_is_added_and_removed_is_told_by_signs_too(admin: Admin, browser_page: BrowserPage) -> None:

@@ -53,7 +53,7 @@ def test_from_the_setup_link_to_a_cancelled_job(
     page.get_by_label("Address").fill("www.example.org")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("has no scheme; write http:// or https:// in front of it")).to_be_visible()
-    assert page.get_by_label("Address").get_attribute("aria-invalid") == "true"
+    expect(page.get_by_label("Address")).to_have_attribute("aria-invalid", "true")
     page.get_by_label("Address").fill("http://www.example.org/")
     page.get_by_role("button", name="Save").click()
 

@@ -14,7 +14,6 @@ from webqueue.access.links import (
 from webqueue.access.login import TooManyTriesError, authenticate, change_own_password
 from webqueue.access.preferences import DEFAULT_ZONE, LANGUAGES, set_language, set_theme, set_zone, zone_of
 from webqueue.access.roles import Action, allows
-from webqueue.access.sessions import LIFETIME as SESSION_LIFETIME
 from webqueue.access.sessions import (
     LoggedIn,
     begin_session,
@@ -49,7 +48,6 @@ from webqueue.models import Role
 __all__ = [
     "DEFAULT_ZONE",
     "LANGUAGES",
-    "SESSION_LIFETIME",
     "Action",
     "Bearer",
     "LinkRefusedError",

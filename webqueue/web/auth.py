@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -20,7 +21,7 @@ from flask import (
     session,
     url_for,
 )
-from flask.sessions import SecureCookieSessionInterface
+from flask.sessions import SecureCookieSessionInterface, SessionMixin
 from flask_login import LoginManager, current_user, login_user, logout_user
 from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import SecurityError
@@ -40,6 +41,9 @@ R = TypeVar("R")
 
 # The same words for a wrong name and a wrong password: nobody learns which names exist.
 WRONG: Final = say("The name or the password is wrong.")
+# As long as browsers keep a cookie at most (RFC 6265bis, section 5.5). Its key opens nothing when the session has ended,
+# which the database knows; so the cookie needs not be sent anew with each answer to stay as long as it is used.
+COOKIE_LIFETIME: Final = timedelta(days=400)
 API_PREFIX: Final = "/api/"  # has its own guard: tokens instead of sessions
 OPEN_ENDPOINTS: Final = frozenset(
     {"auth.login", "auth.try_login", "auth.setup", "auth.set_up", "auth.login_link", "static"}
@@ -76,10 +80,16 @@ class SignedIn:
 
 
 class _SessionInterface(SecureCookieSessionInterface):
-    """The cookie is `Secure` wherever the page came over TLS; on plain HTTP nobody could log in with such a cookie."""
+    """The cookie of a session, which is sent when what it holds has changed, and with nothing else."""
 
     def get_cookie_secure(self, _app: Flask) -> bool:
+        """Wherever the page came over TLS; on plain HTTP nobody could log in with such a cookie."""
         return request.is_secure
+
+    def save_session(self, app: Flask, session: SessionMixin, response: Response) -> None:
+        """Static files are everybody's: neither a browser nor a proxy may keep them by who asked."""
+        if request.endpoint != "static":
+            super().save_session(app, session, response)
 
 
 def init_app(app: Flask, *, open_blueprints: frozenset[str] = frozenset()) -> None:
@@ -92,7 +102,10 @@ def init_app(app: Flask, *, open_blueprints: frozenset[str] = frozenset()) -> No
         SESSION_COOKIE_NAME="webqueue",
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
-        PERMANENT_SESSION_LIFETIME=access.SESSION_LIFETIME,
+        PERMANENT_SESSION_LIFETIME=COOKIE_LIFETIME,
+        # An answer that was on its way while a button was pressed would bring the cookie of before back, and with it
+        # lose the sentence that the next page is to say.
+        SESSION_REFRESH_EACH_REQUEST=False,
     )
     app.session_interface = _SessionInterface()
     _manager.init_app(app)

@@ -28,6 +28,8 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 NOTHING = 204
+# Of static files: the file, and "as you have it". One that is not there may be there tomorrow.
+KEPT = frozenset({200, 304})
 STATIC_SECONDS = 365 * 24 * 3600
 
 # Forms are short. A longer one is refused before it is read: half a million fields cost seconds, and anybody may send them.
@@ -72,10 +74,10 @@ def _add_headers(response: Response) -> Response:
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     response.headers["X-Request-Id"] = g.get("request_id", "")
-    if request.endpoint == "static":
+    if request.endpoint == "static" and response.status_code in KEPT:
         # The address of a static file changes with its contents.
         response.headers["Cache-Control"] = f"public, max-age={STATIC_SECONDS}, immutable"
     else:
         response.headers.setdefault("Cache-Control", "no-store")
-    response.vary.add("Cookie")
+        response.vary.add("Cookie")
     return response

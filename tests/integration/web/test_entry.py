@@ -291,7 +291,11 @@ def test_every_answer_has_the_headers(browser: Browser, app: Flask, example: Non
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Referrer-Policy"] == "same-origin"
     assert browser.get("/").headers["Cache-Control"] == "no-store"
-    assert "immutable" in browser.get("/static/ui.css").headers["Cache-Control"]
+    kept = browser.get("/static/ui.css").headers
+    assert kept["Cache-Control"].startswith("public")
+    assert kept["Cache-Control"].endswith("immutable")
+    assert "Vary" not in kept, "a browser keeps it whatever its cookies become"
+    assert browser.get("/static/nowhere.css").headers["Cache-Control"] == "no-store"
 
 
 def test_a_form_that_is_too_long_is_refused_before_it_is_read(app: Flask, browser: Browser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -34,6 +35,27 @@ def elsewhere(app: Flask, database: Database, agent: str, address: str) -> Brows
     other.get("/login")
     assert other.post("/login", name="admin", password=PASSWORD).status_code == 303
     return other
+
+
+def test_only_what_changes_a_session_sends_its_cookie(browser: Browser, example: None) -> None:
+    """An answer that was on its way while a button was pressed would bring the cookie of before back with it."""
+    poll = re.search(r'hx-get="([^"]+)"', browser.get("/").text)
+    assert poll is not None
+    for path in ("/", "/jobs", html.unescape(poll[1]), "/static/ui.css", "/static/nowhere.css", "/nowhere"):
+        assert "Set-Cookie" not in browser.get(path).headers, path
+    pressed = browser.post("/targets/news/run", headers={"Referer": "http://localhost/targets"})
+    assert "Set-Cookie" in pressed.headers, "the sentence for the next page"
+    browser.get("/static/nowhere.css")
+    assert "Queued as #" in browser.get("/targets").text
+    assert "Queued as #" not in browser.get("/targets").text, "said once"
+
+
+def test_the_cookie_outlives_the_session_that_it_opens(browser: Browser) -> None:
+    """It is not sent anew with each use; the database knows when that was, and ends the session."""
+    cookie = browser.client.get_cookie("webqueue")
+    assert cookie is not None
+    assert cookie.expires is not None
+    assert cookie.expires - datetime.now(UTC) > timedelta(days=399)
 
 
 def row_of(page: str, text: str) -> str:

@@ -6,15 +6,15 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect
 
 from tests.conftest import SQLITE_FILE
 from tests.helpers.admin import Admin, running_admin
 from tests.helpers.chromium import chromium
-from tests.helpers.large import let_workers_live, make_large_file
+from tests.helpers.large import bring_to_now, make_large_file
 from tests.helpers.pages import every_page
 from tests.helpers.requirements import MissingRequirementError, lacking
 from webqueue import settings as webqueue_settings
@@ -22,6 +22,8 @@ from webqueue.database import Database
 from webqueue.settings import Settings
 
 Theme = Literal["light", "dark"]
+# More than a page takes between two polls, on a machine that others have as well.
+PATIENCE_MS: Final = 15_000
 
 
 class BrowserPage(Protocol):
@@ -94,10 +96,10 @@ def opened(settings: Settings) -> Database:
 
 @contextmanager
 def served(settings: Settings) -> Iterator[Admin]:
-    """A running admin of the instance, whose workers live."""
+    """A running admin of the instance, as if it had been filled just now."""
     database = opened(settings)
     try:
-        database.run(let_workers_live)
+        database.run(bring_to_now)
         with running_admin(settings, database) as running:
             yield running
     finally:
@@ -107,6 +109,7 @@ def served(settings: Settings) -> Iterator[Admin]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """One Chromium for the whole run."""
+    expect.set_options(timeout=PATIENCE_MS)
     with ExitStack() as stack:
         try:
             started = stack.enter_context(chromium())
@@ -141,7 +144,7 @@ def browser_page(browser: Browser, console_errors: list[str]) -> Iterator[Browse
                     timezone_id="UTC",
                 )
             )
-            context.set_default_timeout(15_000)
+            context.set_default_timeout(PATIENCE_MS)
             context.set_default_navigation_timeout(60_000)  # other tests have the machine as well
             page = context.new_page()
 

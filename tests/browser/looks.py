@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Dialog, Page, Request
+from playwright.sync_api import Dialog, Page, Request, expect
 
 from tests.helpers.axe import grave_violations
 
@@ -150,6 +152,16 @@ LOOKS: Final[tuple[Look, ...]] = (foreign, abroad, questions, unreachable, barri
 def findings(page: Page) -> list[str]:
     """Everything that is wrong with the page that is open."""
     return [f"{look.__name__}: {one}" for look in LOOKS for one in look(page)]
+
+
+def stop_clock(page: Page) -> None:
+    """Let no timer of a page that polls run any more; what it asked until then is answered.
+
+    The clock goes 10 s ahead, by which each page polls once more, and no longer waits for what it asked before.
+    """
+    at = math.ceil(page.evaluate("Date.now()") / 1000) + 10
+    page.clock.pause_at(at)
+    expect(page.locator("#updated")).to_contain_text(f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}")
 
 
 def watch_requests(page: Page) -> set[str]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
@@ -144,6 +145,7 @@ def test_a_days_work_without_script(large: Admin, browser_page: BrowserPage) -> 
     expect(rows).to_have_count(50)
     expect(rows.locator(".st", has_text="Queued")).to_have_count(50)
     page.get_by_role("link", name="Older").click()
+    expect(page).to_have_url(re.compile("[?&]cursor="))
     expect(rows.locator(".st", has_text="Queued")).to_have_count(50)
     with large.database.reading() as session:
         assert (session.scalar(select(func.count()).where(Job.status == "queued")) or 0) > 200

@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from tests.browser.conftest import copied
 from tests.helpers.installation import Installation
-from tests.helpers.large import let_workers_live
+from tests.helpers.large import bring_to_now
 from webqueue import access, clock
 from webqueue.models import Job
 
@@ -30,7 +30,7 @@ def test_20_overviews_and_6_log_tails_leave_room_for_others(large_file: Path, tm
     instance = copied(large_file, tmp_path / "large").instance_path
     with Installation(instance, {"WEBQUEUE_WEB_THREADS": "4"}) as installed:
         with installed.database.transaction() as session:
-            let_workers_live(session)
+            bring_to_now(session)
             now = clock.now(session)
             user = access.create_user(session, "ann", "a long password", "viewer", by="test", now=now)
             link = access.new_login_link(session, user, now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -11,6 +10,7 @@ from playwright.sync_api import Page, Request, expect
 from sqlalchemy import func, select
 
 from tests.browser.conftest import BrowserPage
+from tests.browser.looks import stop_clock
 from tests.helpers.admin import Admin
 from webqueue.models import Job
 
@@ -57,7 +57,7 @@ def test_the_job_is_there_after_two_requests_and_the_page_stays(
     page.evaluate("window.untouched = true")
     expect(page.locator("#updated")).to_contain_text("Updated")
     # From here on no timer of the page runs: what is shown comes from the press itself.
-    page.clock.pause_at(datetime.now(UTC) + timedelta(seconds=1))
+    stop_clock(page)
     asked = watch(page)
     name = "Run now" if path.endswith(f"/{TARGET}") else f"Run now: {TARGET}"
     page.get_by_role("button", name=name, exact=True).click()

@@ -30,6 +30,8 @@ TARGETS: Final = 300
 JOBS: Final = 10_000
 QUEUED: Final = 200
 STATUSES: Final = ("done", "done", "done", "failed", "cancelled", "skipped", "done", "failed")
+# Whose next ticks come first, in minutes from now, whatever hour and day it is: those that tests press or look for.
+SOON: Final = {HOSTILE: 5, "gz_notices": 10, "target_000": 20, "target_120": 30}
 _BATCH: Final = 10_000
 
 
@@ -123,20 +125,27 @@ def add_past(database: Database, times: int) -> None:
         )
 
 
-def let_workers_live(session: Session) -> None:
-    """Workers and schedulers have just told that they live, however old the file is."""
-    session.execute(update(Process).values(heartbeat_at=clock.now(session) + timedelta(minutes=10)))
+def bring_to_now(session: Session) -> None:
+    """Workers live, the key that is shut has just been shut, and the ticks are ahead, however old the file is."""
+    now = clock.now(session)
+    session.execute(update(Process).values(heartbeat_at=now + timedelta(minutes=10)))
+    shop = session.get_one(RateKey, "shop.example.com")
+    shop.cooldown_until = now + timedelta(minutes=28)
+    jobs.settle(session, shop, now)
+    for target in session.scalars(select(Target).where(Target.next_tick_at <= now + timedelta(hours=1))):
+        target.next_tick_at = now + timedelta(hours=1)
+    for code, minutes in SOON.items():
+        session.get_one(Target, code).next_tick_at = now + timedelta(minutes=minutes)
 
 
 def _add_hostile_targets(session: Session) -> None:
     """Targets with names that no form takes: whatever a database holds, pages show it as text."""
     now = clock.now(session)
-    # The next runs of the overview have room for one of them beside those that tests press.
-    for name, wait in ((QUOTED, timedelta(days=1)), (HOSTILE, timedelta(minutes=1))):
+    for name in (QUOTED, HOSTILE):
         session.add(
             Target(
                 code=name, site_code="hostile", handler="python", params={"function": name}, schedule="0 5 * * *",
-                next_tick_at=now + wait, created_at=now, changed_at=now,
+                next_tick_at=now + timedelta(days=1), created_at=now, changed_at=now,
             )
         )  # fmt: skip
     session.flush()

@@ -114,6 +114,7 @@ def test_what_forms_and_errors_answer(
         (422, "/sites/new", {"code": HOSTILE, "base_url": HOSTILE}),
         (422, "/targets/new?handler=crawl", {"code": HOSTILE, "site": HOSTILE, "schedule": HOSTILE}),
         (422, "/settings/users", {"name": HOSTILE}),
+        (422, "/bulk/targets/schedule", {"all": "1", "schedule": HOSTILE, "value": HOSTILE}),
         (200, "/settings/tokens", {"name": "script", "role": "viewer"}),
         (200, "/targets/hostile_target/run", {}),  # behind the jobs with such names
         *(

@@ -27,3 +27,30 @@ def test_all_waiting_jobs_are_cancelled_in_four_clicks(
     expect(page).to_have_url(f"{admin.url}/jobs?status=queued")
     with admin.database.reading() as session:
         assert session.scalar(select(func.count()).where(Job.status == "queued")) == 0
+
+
+@pytest.mark.parametrize("javascript", [True, False], ids=["script", "no script"])
+def test_a_wrong_cron_for_several_targets_is_refused_at_once_and_mended_where_it_stands(
+    admin: Admin, browser_page: BrowserPage, console_errors: list[str], javascript: bool
+) -> None:
+    fill(admin.database)
+    page = browser_page(javascript=javascript)
+    page.goto(admin.login_link())
+    page.goto(f"{admin.url}/targets?select=1&q=example")
+    page.get_by_label("example_full").check()
+    page.get_by_label("example_news").check()
+    cron = page.get_by_label("Cron (empty: by hand)")
+    cron.fill("0 26 * * *")
+    page.get_by_role("button", name="Set schedule").click()
+    expect(cron).to_have_value("0 26 * * *")
+    expect(cron).to_have_accessible_description(
+        "Nothing was changed. The hour field has '26'; allowed are 0-23, *, ranges, lists and steps."
+    )
+    expect(page.get_by_label("example_full")).to_be_checked()
+    expect(page.get_by_label("example_news")).to_be_checked()
+    console_errors.clear()  # the browser notes the 422
+    cron.fill("0 20 * * *")
+    page.get_by_role("button", name="Set schedule").click()
+    page.get_by_role("button", name="Set schedule: 2 targets").click()
+    expect(page.get_by_role("status")).to_contain_text("2 targets changed, 0 as before.")
+    expect(page).to_have_url(f"{admin.url}/targets?q=example")

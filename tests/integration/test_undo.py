@@ -11,12 +11,14 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from tests.helpers.admin import add_site, add_target
+from tests.helpers.plans import recorded
 from webqueue import clock, config, jobs
 from webqueue.config import MASK, undoing
 from webqueue.database import Database
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.models import AuditEntry, Site, Target
 
+FEW = 12
 SECRET = {"X-Api-Key": "hush"}
 
 
@@ -39,8 +41,17 @@ def last_entry(database: Database) -> int:
         return session.scalars(select(AuditEntry.id).order_by(AuditEntry.id.desc()).limit(1)).one()
 
 
-def undo(database: Database, entry: int) -> config.Undoing:
-    return database.run(lambda s: config.undo(s, entry, by="ann", now=clock.now(s)))
+def prepared(database: Database, entry: int, *, alone: bool = False) -> config.Undoing:
+    with database.reading() as session:
+        return config.prepare_undo(session, entry, alone=alone)
+
+
+def undo(database: Database, entry: int, *, alone: bool = False) -> config.Undoing:
+    return act(database, prepared(database, entry, alone=alone))
+
+
+def act(database: Database, prepared: config.Undoing) -> config.Undoing:
+    return database.run(lambda s: config.undo(s, prepared, by="ann", now=clock.now(s)))
 
 
 def schedules(database: Database) -> dict[str, str | None]:
@@ -49,11 +60,9 @@ def schedules(database: Database) -> dict[str, str | None]:
 
 
 def set_schedule(database: Database, schedule: str | None, *codes: str) -> int:
-    database.run(
-        lambda s: config.change_targets(
-            s, codes, lambda _: {"schedule": schedule}, by="bob", now=clock.now(s)
-        )
-    )
+    with database.reading() as session:
+        change = config.prepare_change(session, codes, lambda _: {"schedule": schedule})
+    database.run(lambda s: config.change_targets(s, change, by="bob", now=clock.now(s)))
     return last_entry(database)
 
 
@@ -122,6 +131,79 @@ def test_what_was_changed_again_since_is_left_and_named(example: Database) -> No
         assert session.get_one(Target, "archive").note == "another field"
     with pytest.raises(ConflictError, match="Nothing is left"):
         undo(example, entry)
+
+
+def test_what_changes_between_the_looking_and_the_writing_is_left_and_named(example: Database) -> None:
+    entry = set_schedule(example, "15 4 * * *", "news", "archive", "rare")
+    asked = prepared(example, entry)
+    put(example, "news", schedule="0 6 * * *")
+    put(example, "archive", owner="Ann")
+    undone = act(example, asked)
+    assert undone.overtaken == ("news",)
+    assert schedules(example) == {"news": "0 6 * * *", "archive": "0 5 * * 0", "rare": None}
+    with example.reading() as session:
+        assert session.get_one(Target, "archive").owner == "Ann", "what was changed meanwhile stays"
+    with pytest.raises(ConflictError, match="Nothing is left"):
+        act(example, asked)  # pressed twice
+
+
+def test_one_object_of_many_is_taken_back_alone(example: Database) -> None:
+    entry = set_schedule(example, "15 4 * * *", "archive", "news", "rare")  # the last entry: rare
+    asked = prepared(example, entry, alone=True)
+    assert (asked.together, [one.object_name for one in asked.entries]) == (3, ["rare"])
+    act(example, asked)
+    assert schedules(example) == {"news": "15 4 * * *", "archive": "15 4 * * *", "rare": None}
+    undone = undo(example, entry)
+    assert undone.overtaken == ("rare",)
+    assert schedules(example) == {"news": "0 3 * * *", "archive": "0 5 * * 0", "rare": None}
+
+
+def test_a_change_of_many_leaves_out_what_is_gone_and_checks_anew_what_has_changed(example: Database) -> None:
+    with example.reading() as session:
+        change = config.prepare_change(
+            session, ["news", "archive", "rare"], lambda data: {"tags": [*data["tags"], "new"]}
+        )
+    put(example, "news", tags=["other"], note="edited meanwhile")
+    example.run(lambda s: config.delete_target(s, "rare", by="bob", now=clock.now(s)))
+    came = example.run(lambda s: config.change_targets(s, change, by="bob", now=clock.now(s)))
+    assert (came.changed, came.gone) == (2, ("rare",))
+    with example.reading() as session:
+        news = session.get_one(Target, "news")
+        assert (news.tags, news.note) == (["other", "new"], "edited meanwhile")
+        assert session.get_one(Target, "archive").tags == ["new"]
+
+
+def test_a_change_that_some_cannot_take_names_them_and_one_that_none_can_names_the_value(
+    example: Database,
+) -> None:
+    put(example, "news", tags=[f"tag{number}" for number in range(50)])
+    for change, said in (
+        (lambda data: {"tags": [*data["tags"], "one more"]}, "has more than 50 entries (news)"),
+        (lambda _: {"schedule": "0 99 * * *"}, "99"),
+    ):
+        with example.reading() as session, pytest.raises(InvalidInputError) as caught:
+            config.prepare_change(session, ["news", "archive", "rare"], change)
+        [problem] = caught.value.problems
+        assert said in problem.message
+        assert ("(news" in problem.message) == ("(news" in said)
+
+
+def test_the_transaction_that_writes_many_is_a_few_statements(example: Database) -> None:
+    def add(session: Session) -> None:
+        for number in range(60):
+            add_target(session, f"more_{number:02}", "example", schedule=f"{number} 3 * * *")
+
+    example.run(add)
+    codes = [f"more_{number:02}" for number in range(60)]
+    with example.reading() as session:
+        change = config.prepare_change(session, codes, lambda _: {"schedule": "15 4 * * *"})
+    with recorded(example) as sent:
+        example.run(lambda s: config.change_targets(s, change, by="bob", now=clock.now(s)))
+    assert len(sent) < FEW, [str(one) for one in sent]
+    undoing = prepared(example, last_entry(example))
+    with recorded(example) as sent:
+        assert len(act(example, undoing).entries) == 60
+    assert len(sent) < FEW, [str(one) for one in sent]
 
 
 def test_another_act_of_the_same_person_stays(example: Database) -> None:

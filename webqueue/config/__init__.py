@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from webqueue.config.bulk import BulkChange, change_targets, with_tags, without_tags
+from webqueue.config.bulk import (
+    BulkChange,
+    Changed,
+    PreparedChange,
+    change_targets,
+    pause_targets,
+    prepare_change,
+    resume_targets,
+    with_tags,
+    without_tags,
+)
 from webqueue.config.demo import (
     Demo,
     find_demo,
@@ -33,11 +43,13 @@ __all__ = [
     "MASK",
     "BulkChange",
     "Change",
+    "Changed",
     "Defaults",
     "Demo",
     "File",
     "HttpSpec",
     "ImportReport",
+    "PreparedChange",
     "RateGroupSpec",
     "RetrySpec",
     "SiteSpec",
@@ -58,12 +70,15 @@ __all__ = [
     "parse_file",
     "pause_demo",
     "pause_target",
+    "pause_targets",
+    "prepare_change",
     "prepare_import",
     "prepare_undo",
     "put_site",
     "put_target",
     "remove_demo",
     "resume_target",
+    "resume_targets",
     "site_data",
     "target_data",
     "undo",

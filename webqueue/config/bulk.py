@@ -2,59 +2,106 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from webqueue.config.editing import put_target
+from webqueue.config.editing import pause_target, resume_target
 from webqueue.config.importing import TURN
-from webqueue.config.problems import one_of_many
+from webqueue.config.many import Becoming, CheckedTarget, StoredTargets, check_targets, write_targets
 from webqueue.config.report import What
-from webqueue.config.rows import target_data
+from webqueue.config.store import Store
 from webqueue.database import take_turn
 from webqueue.errors import NotFoundError
-from webqueue.models import Target
 
 BulkChange = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-def change_targets(
-    session: Session, codes: Collection[str], change: BulkChange, *, by: str, now: datetime
-) -> int:
+@dataclass(frozen=True)
+class PreparedChange:
+    """A change of many targets, checked before the transaction that writes it."""
+
+    change: BulkChange
+    checked: Mapping[str, CheckedTarget]
+
+    def becoming(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """All fields of a target that is changed."""
+        return {**data, **self.change(data)}
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What came of a change of many targets.
+
+    Attributes:
+        changed: how many are not as before.
+        gone: those that were deleted meanwhile.
+    """
+
+    changed: int
+    gone: tuple[str, ...]
+
+
+def prepare_change(session: Session, codes: Collection[str], change: BulkChange) -> PreparedChange:
+    """Check a change of many targets, for `change_targets`.
+
+    Args:
+        session: reads only.
+        codes: of the targets; one that is gone is left out.
+        change: gets the fields of a target as the file has them, and gives those that change.
+
+    Raises:
+        InvalidInputError: a target cannot be so; the problem names those that cannot, where others can.
+    """
+    stored = StoredTargets.of(session, codes)
+    prepared = PreparedChange(change, {})
+    wanted: dict[str, Becoming] = dict.fromkeys(stored.rows, prepared.becoming)
+    return PreparedChange(change, check_targets(stored, wanted))
+
+
+def change_targets(session: Session, prepared: PreparedChange, *, by: str, now: datetime) -> Changed:
     """Change many targets, all or none.
 
     Args:
         session: a writing transaction.
-        codes: of the targets.
-        change: gets the fields of a target as the file has them, and gives those that change.
-
-    Returns:
-        How many are not as before.
 
     Raises:
-        NotFoundError: there is no such target.
-        InvalidInputError: one of the targets cannot be so; the problem names it.
+        InvalidInputError: what has changed since it was prepared cannot be so; the problem names it.
     """
     take_turn(session, TURN)  # what is read now stays so
-    # Read and written in a few statements: everybody else waits for this transaction.
-    rows = {row.code: row for row in session.scalars(select(Target).where(Target.code.in_(codes)))}
-    if missing := sorted(set(codes) - set(rows)):
-        raise NotFoundError("target", missing[0])
-    with session.no_autoflush:
-        changed = sum(_change(session, rows[code], change, by=by, now=now) for code in sorted(rows))
-    session.flush()
-    return changed
+    stored = StoredTargets.of(session, prepared.checked.keys(), locked=True)
+    wanted: dict[str, Becoming] = dict.fromkeys(stored.rows, prepared.becoming)
+    store = Store(session, by=by, now=now)
+    written = write_targets(store, stored, wanted, prepared.checked)
+    return Changed(
+        sum(change.what is not What.UNCHANGED for change in written),
+        tuple(sorted(set(prepared.checked) - set(stored.rows))),
+    )
 
 
-def _change(session: Session, row: Target, change: BulkChange, *, by: str, now: datetime) -> bool:
-    """Change one; whether it is not as before."""
-    data = target_data(row)
-    with one_of_many(row.code):
-        done = put_target(session, row.code, {**data, **change(data)}, by=by, now=now)
-    return done.what is not What.UNCHANGED
+def pause_targets(session: Session, codes: Collection[str], *, by: str, now: datetime) -> tuple[str, ...]:
+    """Let some schedules rest, as `pause_target` does; those of the targets that are gone."""
+    return _each(session, codes, functools.partial(pause_target, session, by=by, now=now))
+
+
+def resume_targets(session: Session, codes: Collection[str], *, by: str, now: datetime) -> tuple[str, ...]:
+    """Let some schedules go on, as `resume_target` does; those of the targets that are gone."""
+    return _each(session, codes, functools.partial(resume_target, session, by=by, now=now))
+
+
+def _each(session: Session, codes: Collection[str], act: Callable[[str], None]) -> tuple[str, ...]:
+    take_turn(session, TURN)  # several rows are locked: not crosswise with somebody who changes some
+    gone = []
+    for code in sorted(codes):
+        try:
+            act(code)
+        except NotFoundError:
+            gone.append(code)
+    return tuple(gone)
 
 
 def with_tags(*tags: str) -> BulkChange:

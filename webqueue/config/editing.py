@@ -54,7 +54,7 @@ def put_site_in(store: Store, session: Session, code: str, data: Mapping[str, An
     take_turn(session, TURN)
     row = _find(session, Site, code)
     said = unmasked(data, {} if row is None else site_data(row))
-    return store.site(_accepted(check_site({"code": code, **said}), code, said))
+    return store.site(accepted(check_site({"code": code, **said}), code, said))
 
 
 def put_target(session: Session, code: str, data: Mapping[str, Any], *, by: str, now: datetime) -> Change:
@@ -73,7 +73,7 @@ def put_target(session: Session, code: str, data: Mapping[str, Any], *, by: str,
     said = unmasked(data, {} if row is None else target_data(row))
     site = _find(session, Site, said.get("site"))
     checked = check_target({"code": code, **said}, None if site is None else site_data(site))
-    return Store(session, by=by, now=now).target(_accepted(checked, code, said))
+    return Store(session, by=by, now=now).target(accepted(checked, code, said))
 
 
 def delete_site(session: Session, code: str, *, by: str, now: datetime) -> None:
@@ -134,7 +134,8 @@ def resume_target(session: Session, code: str, *, by: str, now: datetime) -> Non
         AuditEntry.record(session, at=now, by=by, action="resumed", kind="target", name=code)
 
 
-def _accepted(checked: Checked[S], code: str, said: Mapping[str, Any]) -> S:
+def accepted(checked: Checked[S], code: str, said: Mapping[str, Any]) -> S:
+    """The spec of what was checked. Raises InvalidInputError, with every problem by its field."""
     problems = list(checked.problems)
     if said.get("code", code) != code:
         problems.append(

@@ -101,4 +101,6 @@ def plain(value: Any) -> Any:
 
 def same(one: Any, other: Any) -> bool:
     """Whether two plain values are equal; unlike in Python, true is not 1."""
+    if type(one) is type(other) and isinstance(one, str | int | float | None):
+        return bool(one == other)
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from webqueue import jobs
@@ -51,6 +52,7 @@ class Store:
         self._by = by
         self._now = now
         self._dry_run = dry_run
+        self._entries: list[AuditEntry] | None = None
         self._other_keys: set[str] = set()
         self._other_zones: set[str] = set()
         # FOR NO KEY UPDATE: inserting a job checks its foreign keys while it holds its rate key, and must not have to
@@ -121,7 +123,13 @@ class Store:
     def target(self, spec: TargetSpec) -> Change:
         """Store a target, of a site that is stored; a changed schedule counts from now."""
         row = self._find(Target, spec.code)
-        before = None if row is None else target_data(row)
+        return self.write_target(row, None if row is None else target_data(row), spec)
+
+    def write_target(
+        self, row: Target | None, before: Mapping[str, object] | None, spec: TargetSpec
+    ) -> Change:
+        """Store a target that was looked up already; `before` are its fields."""
+        before = before if row is not None else None
         after = spec_data(spec, TARGET_FIELDS)
         change = compare("target", spec.code, before, after)
         if self._dry_run or change.what is What.UNCHANGED:
@@ -140,6 +148,18 @@ class Store:
             self._begin_with(row, spec)
         self._audit(change, before, after)
         return change
+
+    @contextmanager
+    def audited_at_once(self) -> Iterator[None]:
+        """Write all entries of the audit log in one statement, at the end of the block: else each would be one."""
+        self._entries = []
+        yield
+        entries, self._entries = self._entries, None
+        if entries:
+            self._session.flush()
+            columns = AuditEntry.__table__.columns.keys()
+            rows = [{name: getattr(entry, name) for name in columns if name != "id"} for entry in entries]
+            self._session.execute(insert(AuditEntry), rows)
 
     def _begin_with(self, row: Target, spec: TargetSpec) -> None:
         """Give a new target what it had learned elsewhere."""
@@ -199,20 +219,25 @@ class Store:
                 )
             )
 
-    def _audit(self, change: Change, before: dict[str, object] | None, after: dict[str, object]) -> None:
+    def _audit(
+        self, change: Change, before: Mapping[str, object] | None, after: Mapping[str, object]
+    ) -> None:
         if self._dry_run or change.what is What.UNCHANGED:
             return
         if before is not None:
             # Of a changed object only what changed, so that a person sees it at once.
             before = {name: before[name] for name in change.fields if name in before}
             after = {name: after[name] for name in change.fields if name in after}
-        AuditEntry.record(
-            self._session,
+        entry = AuditEntry(
             at=self._now,
             by=self._by,
             action=str(change.what),
-            kind=change.kind,
-            name=change.name,
+            object_kind=change.kind,
+            object_name=change.name,
             before=None if before is None else masked(before),
             after=masked(after),
         )
+        if self._entries is None:
+            self._session.add(entry)
+        else:
+            self._entries.append(entry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import datetime, timedelta
 
 from webqueue import cron
@@ -22,5 +23,10 @@ def _next_tick(target: Target, site: Site, now: datetime) -> datetime | None:
     if not target.enabled or target.schedule is None:
         return None
     after = now if target.start_at is None else max(now, target.start_at - timedelta(microseconds=1))
-    tick = cron.parse(target.schedule, target.timezone or site.timezone).next_after(after)
+    tick = _first_after(cron.parse(target.schedule, target.timezone or site.timezone), after)
     return None if target.end_at is not None and tick > target.end_at else tick
+
+
+@functools.lru_cache(maxsize=256)  # a change of many gives hundreds of targets the same
+def _first_after(schedule: cron.Schedule, after: datetime) -> datetime:
+    return schedule.next_after(after)

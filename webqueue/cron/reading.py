@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,6 +68,11 @@ def parse(expr: str, timezone: str) -> Schedule:
     and for `timezone`: both, where both are wrong. Six fields are refused, because the sixth means seconds to
     one program and years to another; so is what never fires (DESIGN §7).
     """
+    return _parsed(expr, timezone)
+
+
+@functools.lru_cache(maxsize=1024)  # hundreds of targets may get one schedule within a transaction
+def _parsed(expr: str, timezone: str) -> Schedule:
     fields, problems = _read_expression(expr)
     if (problem := timezone_problem(timezone)) is not None:
         problems.append(Problem("timezone", problem))

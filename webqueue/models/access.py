@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String
+from sqlalchemy import ColumnElement, ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from webqueue.database import JSONData, Text
@@ -69,10 +69,19 @@ class Token(Base):
 
 
 class AuditEntry(Base):
-    """One change: who, what, before, after."""
+    """One change: who, what, before, after.
+
+    What one act changes has one time, also where it takes several transactions.
+    """
 
     __tablename__ = "audit"
-    __table_args__ = (Index("ix_audit_object", "object_kind", "object_name", "id"),)
+    # For each filter of the list, in the order of the list.
+    __table_args__ = (
+        Index("ix_audit_at", "at", "id"),
+        Index("ix_audit_by", "by", "at", "id"),
+        Index("ix_audit_kind", "object_kind", "at", "id"),
+        Index("ix_audit_object", "object_kind", "object_name", "at", "id"),
+    )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     at: Mapped[datetime]
@@ -82,6 +91,10 @@ class AuditEntry(Base):
     object_name: Mapped[str] = mapped_column(Text)
     before: Mapped[dict[str, Any] | None] = mapped_column(JSONData)
     after: Mapped[dict[str, Any] | None] = mapped_column(JSONData)
+
+    def of_same_act(self) -> tuple[ColumnElement[bool], ...]:
+        """What the entries of the act have in common that this one belongs to; what else it did is another act."""
+        return AuditEntry.at == self.at, AuditEntry.by == self.by, AuditEntry.action == self.action
 
     @classmethod
     def record(

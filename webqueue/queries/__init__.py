@@ -6,7 +6,7 @@ Every function is bounded and runs on indexes; a page needs a fixed number of st
 from __future__ import annotations
 
 from webqueue.politeness.keys import resolve_url
-from webqueue.queries.audit import AuditRow, list_audit
+from webqueue.queries.audit import AuditRow, get_audit, list_audit
 from webqueue.queries.changes import health_version, job_version, state_version
 from webqueue.queries.document_diff import Diff, version_diff
 from webqueue.queries.document_search import Piece, Search, marked, reaches_all, snippets
@@ -53,6 +53,7 @@ from webqueue.queries.runs import JobRef, Run
 from webqueue.queries.selections import (
     CANCELLABLE,
     MAX_CHOSEN,
+    MAX_TARGETS,
     REPEATABLE,
     ChosenJob,
     chosen_jobs,
@@ -84,6 +85,7 @@ __all__ = [
     "JOB_STATUSES",
     "MAX_CHOSEN",
     "MAX_LIMIT",
+    "MAX_TARGETS",
     "REPEATABLE",
     "AuditRow",
     "ChosenJob",
@@ -123,6 +125,7 @@ __all__ = [
     "count_targets",
     "counts",
     "failures",
+    "get_audit",
     "get_document",
     "get_job",
     "get_rate_key",

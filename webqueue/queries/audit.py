@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from webqueue.errors import NotFoundError
 from webqueue.models import AuditEntry
 from webqueue.queries.paging import Page, newest_first
 
@@ -70,6 +71,14 @@ def list_audit(
             statement = statement.where(AuditEntry.object_name == name)
     rows, older, newer = newest_first(session, statement, AuditEntry.id, cursor=cursor, limit=limit)
     return Page(tuple(audit_row(row) for row in rows), older, newer)
+
+
+def get_audit(session: Session, entry_id: int) -> AuditRow:
+    """One change. Raises NotFoundError."""
+    entry = session.get(AuditEntry, entry_id)
+    if entry is None:
+        raise NotFoundError("change", str(entry_id))
+    return audit_row(entry)
 
 
 def audit_row(entry: AuditEntry) -> AuditRow:

@@ -14,6 +14,8 @@ from webqueue.queries.jobs import JobFilter, filtered_jobs
 from webqueue.queries.numbers import bounded
 from webqueue.queries.targets import TargetFilter, filtered_targets
 
+# Of one action, and what is changed as a whole or not at all is one transaction.
+MAX_TARGETS: Final = 2_500
 # Of one action. Each job is a short transaction of its own; a browser does not wait for minutes.
 MAX_CHOSEN: Final = 1000
 CANCELLABLE: Final = (JobStatus.QUEUED, JobStatus.RUNNING)
@@ -69,13 +71,13 @@ def newest_number(session: Session) -> int:
     return session.scalar(select(func.max(Job.seq))) or 0
 
 
-def matching_targets(session: Session, filters: TargetFilter, *, limit: int = MAX_CHOSEN) -> tuple[str, ...]:
+def matching_targets(session: Session, filters: TargetFilter, *, limit: int) -> tuple[str, ...]:
     """The codes of the targets that match a filter, sorted."""
     statement = filtered_targets(session, select(Target.code), filters).order_by(Target.code).limit(limit)
     return tuple(session.scalars(statement))
 
 
-def known_targets(session: Session, codes: Collection[str], *, limit: int = MAX_CHOSEN) -> tuple[str, ...]:
+def known_targets(session: Session, codes: Collection[str], *, limit: int) -> tuple[str, ...]:
     """Those of the codes that are targets, sorted."""
     wanted = [code for code in codes if code.isascii() and code.isprintable()]
     return tuple(

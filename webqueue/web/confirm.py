@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from flask import make_response, render_template, request
@@ -19,7 +19,12 @@ def given() -> bool:
 
 
 def ask(
-    question: str, yes: str, fallback: str, more: Mapping[str, str] | None = None, *, harmless: bool = False
+    question: str,
+    yes: str,
+    fallback: str,
+    more: Iterable[tuple[str, str]] = (),
+    *,
+    harmless: bool = False,
 ) -> AnyResponse:
     """The page that asks; its form repeats the request, confirmed, with `more` fields.
 
@@ -27,11 +32,11 @@ def ask(
         question: what is to be known before; the heading asks `yes` already.
         yes: what the button says.
         fallback: where "Not now" leads, when the request does not say where it came from.
-        more: further fields of the form.
+        more: further fields of the form, one name possibly several times.
         harmless: it asks only because of the number; nothing is lost by it.
     """
     fields = [(name, value) for name, value in request.form.items(multi=True) if name not in _OWN_FIELDS]
-    fields += (more or {}).items()
+    fields += more
     page = render_template(
         "confirm.html",
         question=question,

@@ -149,7 +149,7 @@ def _act(verb: _Verb, statuses: Sequence[str], act: Callable[[ChosenJob], str]) 
                 gettext("More than %(count)s are not taken at once.", count=f"{queries.MAX_CHOSEN:,}")
             )
         newest = str(queries.newest_number(reading()))
-        more = {} if "up_to" in request.form else {"up_to": newest}
+        more = [] if "up_to" in request.form else [("up_to", newest)]
         return confirm.ask(
             between_sentences().join(question),
             verb.button(len(chosen)),

@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Final
 
 from flask import Blueprint, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from webqueue import clock, config, jobs, queries
+from webqueue import clock, config, jobs
 from webqueue.access import Action
 from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.models import JobSource
-from webqueue.queries import TargetFilter
-from webqueue.sentences import say
-from webqueue.web import answers, confirm
+from webqueue.web import answers, confirm, target_choice, target_list
 from webqueue.web.auth import needs, user_name
-from webqueue.web.job_bulk import as_one_sentence, examples
+from webqueue.web.forms import Form
+from webqueue.web.job_bulk import as_one_sentence
 from webqueue.web.languages import between_sentences, gettext, ngettext, told, told_error
+from webqueue.web.target_choice import Choice
+from webqueue.web.target_list import CHANGES
 from webqueue.web.undo import with_undo
 
 pages = Blueprint("target_bulk", __name__)
 
-FILTERS: Final = ("q", "site", "state")
-CHANGES: Final = {
-    "owner": say("Set owner"),
-    "add_tag": say("Add tag"),
-    "remove_tag": say("Remove tag"),
-    "note": say("Set note"),
-    "interval_sec": say("Set interval (seconds)"),
-}
 MAY_BE_EMPTY: Final = ("owner", "note")
+AT_ONCE: Final = 50  # targets a transaction
 SHOWN: Final = 200  # characters of a new value in the question
+
+
+# What came of one target, and why it was refused; and of many.
+Came = tuple[str, str]
+Act = Callable[[Sequence[str]], Iterable[Came]]
 
 
 @pages.post("/bulk/targets/run")
@@ -42,98 +44,114 @@ def run() -> AnyResponse:
     """Queue a job for each; where an equal one stands, none is added."""
     by = user_name()
 
-    def submit(code: str) -> str:
-        new_id = jobs.new_job_id()
-        submitted = database().run(
-            lambda s: jobs.submit(s, code, source=JobSource.MANUAL, by=by, new_id=new_id)
-        )
-        return "standing" if submitted.deduplicated else "queued"
+    def submit(codes: Sequence[str]) -> Iterator[Came]:
+        for code in codes:
+            try:
+                yield _submitted(code, by)
+            except (ConflictError, NotFoundError) as error:
+                yield "refused", told_error(error)
 
     return _each(
         lambda count: ngettext("Run now: %(count)s target", "Run now: %(count)s targets", count), submit
     )
 
 
+def _submitted(code: str, by: str) -> Came:
+    # A transaction of its own: it locks a rate key.
+    new_id = jobs.new_job_id()
+    submitted = database().run(lambda s: jobs.submit(s, code, source=JobSource.MANUAL, by=by, new_id=new_id))
+    return "standing" if submitted.deduplicated else "queued", ""
+
+
 @pages.post("/bulk/targets/pause")
 @needs(Action.PAUSE)
 def pause() -> AnyResponse:
     """Let many schedules rest."""
-    by = user_name()
-
-    def rest(code: str) -> str:
-        database().run(lambda s: config.pause_target(s, code, by=by, now=clock.now(s)))
-        return "paused"
-
-    return _each(lambda count: ngettext("Pause: %(count)s target", "Pause: %(count)s targets", count), rest)
+    return _each(
+        lambda count: ngettext("Pause: %(count)s target", "Pause: %(count)s targets", count),
+        _in_parts(config.pause_targets, "paused"),
+    )
 
 
 @pages.post("/bulk/targets/resume")
 @needs(Action.PAUSE)
 def resume() -> AnyResponse:
     """Let many schedules go on from now."""
-    by = user_name()
-
-    def go_on(code: str) -> str:
-        database().run(lambda s: config.resume_target(s, code, by=by, now=clock.now(s)))
-        return "resumed"
-
     return _each(
-        lambda count: ngettext("Resume: %(count)s target", "Resume: %(count)s targets", count), go_on
+        lambda count: ngettext("Resume: %(count)s target", "Resume: %(count)s targets", count),
+        _in_parts(config.resume_targets, "resumed"),
     )
+
+
+def _in_parts(act: Callable[..., tuple[str, ...]], came: str) -> Act:
+    """Do something with some targets at a time, each in a short transaction; all are one act of one time."""
+    by, now = user_name(), clock.now(reading())
+
+    def part(codes: Sequence[str]) -> Iterator[Came]:
+        gone = database().run(lambda s: act(s, codes, by=by, now=now))
+        yield from [(came, "")] * (len(codes) - len(gone))
+        yield from [("gone", "")] * len(gone)
+
+    def every(codes: Sequence[str]) -> Iterator[Came]:
+        for start in range(0, len(codes), AT_ONCE):
+            yield from part(codes[start : start + AT_ONCE])
+
+    return every
 
 
 @pages.post("/bulk/targets/schedule")
 @needs(Action.CONFIGURE)
 def schedule() -> AnyResponse:
     """Give many targets the same schedule, all or none."""
-    codes = _chosen()
     wanted = request.form.get("schedule", "").strip() or None
-    fallback = url_for("targets.index")
-    if not codes:
-        return _nothing_chosen(fallback)
-    if not confirm.given():
-        count = len(codes)
-        question = (
-            ngettext(
+
+    def question(choice: Choice) -> str:
+        count = len(choice.codes)
+        if wanted:
+            return ngettext(
                 "Give %(count)s target the schedule %(schedule)s?",
                 "Give %(count)s targets the schedule %(schedule)s?",
                 count,
                 schedule=wanted,
             )
-            if wanted
-            else ngettext(
-                "Give %(count)s target no schedule, so that it only runs by hand?",
-                "Give %(count)s targets no schedule, so that they only run by hand?",
-                count,
-            )
+        return ngettext(
+            "Give %(count)s target no schedule, so that it only runs by hand?",
+            "Give %(count)s targets no schedule, so that they only run by hand?",
+            count,
         )
-        yes = ngettext("Set schedule: %(count)s target", "Set schedule: %(count)s targets", count)
-        return confirm.ask(f"{question}{between_sentences()}{examples(codes)}", yes, fallback, harmless=True)
-    return _changed(codes, lambda _data: {"schedule": wanted}, fallback)
+
+    return _change(
+        lambda _data: {"schedule": wanted},
+        _Words(
+            question,
+            lambda count: ngettext(
+                "Set schedule: %(count)s target", "Set schedule: %(count)s targets", count
+            ),
+            "schedule",
+            "schedule",
+        ),
+    )
 
 
 @pages.post("/bulk/targets/change")
 @needs(Action.CONFIGURE)
 def change() -> AnyResponse:
     """Give many targets the same owner, note or interval, or add or remove a tag; all or none."""
-    codes, fallback = _chosen(), url_for("targets.index")
     what, value = request.form.get("change", ""), request.form.get("value", "").strip()
     if what not in CHANGES:
         raise InvalidInputError.of("change", gettext("Choose what to change."))
-    if not codes:
-        return _nothing_chosen(fallback)
     if not value and what not in MAY_BE_EMPTY:
-        return answers.refused(gettext("Nothing was changed: the new value is empty."), fallback)
-    if not confirm.given():
-        named = gettext("%(field)s: %(problem)s", field=told(CHANGES[what]), problem=value[:SHOWN] or "–")
-        yes = ngettext("Change %(count)s target", "Change %(count)s targets", len(codes))
-        return confirm.ask(
-            f"{gettext('%(action)s?', action=named)}{between_sentences()}{examples(codes)}",
-            yes,
-            fallback,
-            harmless=True,
-        )
-    return _changed(codes, _change_of(what, value), fallback)
+        return _refused({"value": gettext("Nothing was changed: the new value is empty.")})
+    named = gettext("%(field)s: %(problem)s", field=told(CHANGES[what]), problem=value[:SHOWN] or "–")
+    return _change(
+        _change_of(what, value),
+        _Words(
+            lambda _choice: gettext("%(action)s?", action=named),
+            lambda count: ngettext("Change %(count)s target", "Change %(count)s targets", count),
+            "value",
+            "tags" if what.endswith("_tag") else what,
+        ),
+    )
 
 
 def _change_of(what: str, value: str) -> config.BulkChange:
@@ -147,41 +165,88 @@ def _change_of(what: str, value: str) -> config.BulkChange:
     return lambda _data: data
 
 
-def _changed(codes: tuple[str, ...], change: config.BulkChange, fallback: str) -> AnyResponse:
-    by = user_name()
+@dataclass(frozen=True)
+class _Words:
+    """What a change of many is asked by, and where it is written.
+
+    Attributes:
+        field: of the form.
+        changed: the field of a target that is changed by it.
+    """
+
+    question: Callable[[Choice], str]
+    button: Callable[[int], str]
+    field: str
+    changed: str
+
+
+def _change(change: config.BulkChange, words: _Words) -> AnyResponse:
+    """Check it at once, ask, and change all or none."""
+    choice, by = target_choice.chosen(), user_name()
+    if not choice.codes:
+        return _refused({"chosen": _nothing_chosen()}, HTTPStatus.CONFLICT)
     try:
-        changed = database().run(lambda s: config.change_targets(s, codes, change, by=by, now=clock.now(s)))
+        prepared = config.prepare_change(reading(), choice.codes, change)
+        if not confirm.given():
+            return confirm.ask(
+                between_sentences().join([words.question(choice), choice.question()]),
+                words.button(len(choice.codes)),
+                url_for("targets.index"),
+                choice.fields,
+                harmless=True,
+            )
+        came = database().run(lambda s: config.change_targets(s, prepared, by=by, now=clock.now(s)))
     except InvalidInputError as error:
-        problem = told(error.problems[0].message)
-        return answers.refused(gettext("Nothing was changed. %(problem)s", problem=problem), fallback)
+        return _refused(_told_problems(error, words))
     read_anew()
-    message = ngettext(
-        "%(count)s target changed, %(others)s as before.",
-        "%(count)s targets changed, %(others)s as before.",
-        changed,
-        others=len(codes) - changed,
-    )
-    return answers.done(with_undo(message, "target") if changed else message, fallback)
+    choice = replace(choice, gone=choice.gone + len(came.gone))
+    sentences = [
+        ngettext(
+            "%(count)s target changed, %(others)s as before.",
+            "%(count)s targets changed, %(others)s as before.",
+            came.changed,
+            others=len(choice.codes) - len(came.gone) - came.changed,
+        ),
+        *(as_one_sentence([since]) for since in choice.since()),
+    ]
+    message = between_sentences().join(sentences)
+    return answers.done(with_undo(message, "target") if came.changed else message, url_for("targets.index"))
 
 
-def _each(button: Callable[[int], str], act: Callable[[str], str]) -> AnyResponse:
+def _told_problems(error: InvalidInputError, words: _Words) -> dict[str, str]:
+    """What is wrong, at the field where it was written; what is wrong with others names them."""
+    sentences = [gettext("Nothing was changed.")]
+    for problem in error.problems:
+        sentence = told(problem.message)
+        if re.split(r"[.\[]", problem.field)[0] != words.changed:
+            sentence = gettext("%(field)s: %(problem)s", field=problem.field, problem=sentence)
+        sentences.append(sentence)
+    return {words.field: between_sentences().join(sentences)}
+
+
+def _refused(errors: Mapping[str, str], status: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY) -> AnyResponse:
+    """The list again with everything as it was sent: nothing has to be ticked or written twice."""
+    sent = request.form
+    form = Form({name: sent.get(name, "") for name in ("all", "schedule", "change", "value")})
+    form.errors.update({name: [text] for name, text in errors.items()})
+    return target_list.asked_again(form, target_choice.ticked(), status)
+
+
+def _each(button: Callable[[int], str], act: Act) -> AnyResponse:
     """Do something with each chosen target, after naming how many they are; `button` says what and with how many."""
     fallback = url_for("targets.index")
-    codes = _chosen()
-    if not codes:
-        return _nothing_chosen(fallback)
+    choice = target_choice.chosen()
+    if not choice.codes:
+        return _refused({"chosen": _nothing_chosen()}, HTTPStatus.CONFLICT)
     if not confirm.given():
-        return confirm.ask(examples(codes), button(len(codes)), fallback, harmless=True)
-    counted: dict[tuple[str, str], int] = {}
-    for code in codes:
-        try:
-            came = (act(code), "")
-        except (ConflictError, NotFoundError) as error:
-            came = ("refused", told_error(error))
-        counted[came] = counted.get(came, 0) + 1
+        return confirm.ask(
+            choice.question(), button(len(choice.codes)), fallback, choice.fields, harmless=True
+        )
+    counted = Counter(act(choice.codes))
+    choice = replace(choice, gone=choice.gone + counted.pop(("gone", ""), 0))
     read_anew()
     parts = [_told(*came, count) for came, count in counted.items()]
-    return answers.done(as_one_sentence(parts[:5]), fallback)
+    return answers.done(as_one_sentence([*parts[:5], *choice.since()]), fallback)
 
 
 def _told(came: str, why: str, count: int) -> str:
@@ -199,15 +264,5 @@ def _told(came: str, why: str, count: int) -> str:
     )
 
 
-def _chosen() -> tuple[str, ...]:
-    session = reading()
-    if "all" not in request.form:
-        return queries.known_targets(session, set(request.form.getlist("target")[: queries.MAX_CHOSEN]))
-    filters = {name: text for name in FILTERS if (text := request.form.get(name, "").strip()[:200])}
-    return queries.matching_targets(session, TargetFilter(**filters))
-
-
-def _nothing_chosen(fallback: str) -> AnyResponse:
-    return answers.refused(
-        gettext("No target is chosen. Tick some, or all that match, and try again."), fallback
-    )
+def _nothing_chosen() -> str:
+    return gettext("No target is chosen. Tick some, or all that match, and try again.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flask import Blueprint, Response, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
@@ -13,14 +11,11 @@ from webqueue.access import Action
 from webqueue.db import database, reading
 from webqueue.errors import InvalidInputError
 from webqueue.models import JobSource
-from webqueue.queries import TargetFilter
-from webqueue.queries.targets import TARGET_STATES
-from webqueue.web import confirm, live, schedules, target_form
+from webqueue.web import confirm, live, schedules, target_form, target_list
 from webqueue.web.answers import acted
 from webqueue.web.auth import may, needs, user_name
 from webqueue.web.jobs import queued_words, submit_trial
 from webqueue.web.languages import gettext
-from webqueue.web.target_bulk import CHANGES, FILTERS
 from webqueue.web.undo import with_undo
 
 pages = Blueprint("targets", __name__)
@@ -34,31 +29,7 @@ MAX_PAGE_NUMBER = 1_000_000
 @pages.get("/targets")
 def index() -> Response:
     """Every target: schedule, next run, last result, Run now."""
-    session = reading()
-    version = queries.state_version(session)
-    if (nothing := live.unchanged(version)) is not None:
-        return nothing
-    chosen = {name: value for name in FILTERS if (value := request.args.get(name, "").strip()[:200])}
-    filters = TargetFilter(**chosen)
-    page = queries.list_targets(session, filters, cursor=request.args.get("cursor"))
-    # While targets are ticked the rows stand still: a swap would take the ticks away.
-    selecting = "select" in request.args
-    kept = {**chosen, "select": "1"} if selecting else chosen
-    return live.page(
-        "targets.html",
-        version=version,
-        blocks=() if selecting else ("rows",),
-        selecting=selecting,
-        matching=queries.count_targets(session, filters) if selecting else 0,
-        list_url=_list_url(**chosen),
-        section="targets",
-        page=page,
-        sites=bool(page.items or chosen or queries.site_codes(session)),
-        chosen=chosen,
-        target_states=TARGET_STATES,
-        changes=CHANGES,
-        url=lambda **more: _list_url(**{**kept, **more}),
-    )
+    return target_list.looked_at()
 
 
 @pages.get("/targets/<code>")
@@ -167,7 +138,3 @@ def _from_page() -> int:
             "from_page", gettext("%(value)s is no page number.", value=repr(text[:40]))
         )
     return int(text)
-
-
-def _list_url(**parts: Any) -> str:
-    return url_for("targets.index", **parts)

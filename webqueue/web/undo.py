@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from flask import Blueprint, make_response, render_template, url_for
+from flask import Blueprint, make_response, render_template, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -16,7 +16,8 @@ from webqueue.queries.audit import audit_row
 from webqueue.web import answers
 from webqueue.web.audit import brief
 from webqueue.web.auth import needs, user_name
-from webqueue.web.languages import gettext, ngettext, told, told_error
+from webqueue.web.job_bulk import examples
+from webqueue.web.languages import between_sentences, gettext, ngettext, told, told_error
 
 pages = Blueprint("undo", __name__)
 
@@ -27,19 +28,24 @@ SHOWN: Final = 20
 @pages.get("/settings/audit/<int:entry>/undo")
 @needs(Action.CONFIGURE)
 def ask(entry: int) -> AnyResponse:
-    """What taking back a change would do, and a button for it."""
+    """What taking back a change would do, and a button for it: of all that one act changed, or of one object alone."""
+    alone, fallback = "alone" in request.args, url_for("audit.index")
     try:
-        undoing = config.prepare_undo(reading(), entry)
+        undoing = config.prepare_undo(reading(), entry, alone=alone)
+    except InvalidInputError as error:
+        return answers.refused(_nothing_changed(error), fallback)
     except ConflictError as error:
-        return answers.refused(told_error(error), url_for("audit.index"))
+        return answers.refused(told_error(error), fallback)
     count = len(undoing.entries)
     page = render_template(
         "undo.html",
         section="settings",
         undoing=undoing,
+        entry=queries.get_audit(reading(), entry),
+        alone=alone,
         shown=[audit_row(one) for one in undoing.entries[:SHOWN]],
         yes=ngettext("Undo: %(count)s object", "Undo: %(count)s objects", count),
-        back=answers.came_from(url_for("audit.index")),
+        back=answers.came_from(fallback),
         brief=brief,
     )
     return make_response(page)
@@ -48,21 +54,33 @@ def ask(entry: int) -> AnyResponse:
 @pages.post("/settings/audit/<int:entry>/undo")
 @needs(Action.CONFIGURE)
 def act(entry: int) -> AnyResponse:
-    """Take back all that one act changed or deleted, or nothing."""
+    """Take back all that one act changed or deleted, or one object of it, or nothing."""
     by, fallback = user_name(), url_for("audit.index")
     try:
-        undone = database().run(lambda s: config.undo(s, entry, by=by, now=clock.now(s)))
+        prepared = config.prepare_undo(reading(), entry, alone="alone" in request.form)
+        undone = database().run(lambda s: config.undo(s, prepared, by=by, now=clock.now(s)))
     except InvalidInputError as error:
-        problem = told(error.problems[0].message)
-        return answers.refused(gettext("Nothing was changed. %(problem)s", problem=problem), fallback)
+        return answers.refused(_nothing_changed(error), fallback)
     except ConflictError as error:
         return answers.refused(told_error(error), fallback)
     read_anew()
-    count = len(undone.entries)
+    count, left = len(undone.entries), len(undone.overtaken)
     message = ngettext(
         "%(count)s object is as it was before.", "%(count)s objects are as they were before.", count
     )
+    if left:
+        others = ngettext(
+            "%(count)s object was changed again since, and is left as it is: %(names)s",
+            "%(count)s objects were changed again since, and are left as they are: %(names)s",
+            left,
+            names=examples(undone.overtaken),
+        )
+        message = f"{message}{between_sentences()}{others}"
     return answers.done(message, fallback)
+
+
+def _nothing_changed(error: InvalidInputError) -> str:
+    return gettext("Nothing was changed. %(problem)s", problem=told(error.problems[0].message))
 
 
 def told_of(change: config.Change, message: str) -> str:

@@ -15,10 +15,11 @@ from werkzeug.test import TestResponse
 
 from tests.helpers.admin import add_site, add_target, add_worker, finished_job
 from tests.helpers.browsing import Browser
-from webqueue import clock, jobs
+from webqueue import clock, config, jobs, queries
 from webqueue.database import Database
 from webqueue.models import AuditEntry, Job, Target
 from webqueue.queries.csv_lines import csv_line, harmless
+from webqueue.web import target_bulk
 
 
 @pytest.fixture
@@ -153,8 +154,8 @@ def test_targets_are_run_paused_and_resumed_together(
 
 
 def test_a_schedule_is_given_to_all_or_to_none(browser: Browser, five: None, database: Database) -> None:
-    wrong = confirmed(browser, browser.post("/bulk/targets/schedule", all="1", schedule="0 26 * * *"))
-    assert wrong.status_code == 409
+    wrong = browser.post("/bulk/targets/schedule", all="1", schedule="0 26 * * *")
+    assert wrong.status_code == 422
     assert "Nothing was changed" in wrong.text
     right = confirmed(browser, browser.post("/bulk/targets/schedule", all="1", schedule="15 4 * * *"))
     assert right.status_code == 303
@@ -231,11 +232,108 @@ def test_what_one_target_cannot_be_is_given_to_none(
 ) -> None:
     before = [fields_of(database, name) for name in ("interval_sec", "tags", "owner")]
     answer = browser.post("/bulk/targets/change", change=what, value=value, all="1")
-    if answer.status_code == 200:
-        answer = confirmed(browser, answer)
-    assert answer.status_code == 409
+    assert answer.status_code == 422, "before anything is asked"
     assert said in answer.text
     assert [fields_of(database, name) for name in ("interval_sec", "tags", "owner")] == before
+
+
+def test_what_is_refused_keeps_the_ticks_and_what_was_written(browser: Browser, five: None) -> None:
+    ticked = {"target": ["news_1", "news_3"], "q": "even", "change": "add_tag", "value": "law"}
+    wrong = browser.post("/bulk/targets/schedule", schedule="0 26 * * *", **ticked)
+    assert wrong.status_code == 422
+    assert '<p class="wrong" id="bulk-schedule-wrong">Nothing was changed.' in wrong.text
+    assert re.search(r'name="schedule" value="0 26 \* \* \*"[^>]* aria-invalid="true"', wrong.text)
+    assert re.findall(r'name="target" value="(\w+)"[^>]* checked', wrong.text) == ["news_1", "news_3"]
+    assert '<option value="add_tag" selected>' in wrong.text
+    assert 'name="value" value="law"' in wrong.text
+    assert 'name="q" value="even"' in wrong.text
+    assert "hx-get" not in wrong.text, "its address takes forms only"
+    every = browser.post("/bulk/targets/change", change="interval_sec", value="soon", all="1", q="even").text
+    assert '<p class="wrong" id="bulk-value-wrong">Nothing was changed.' in every
+    assert 'id="all-matching" checked' in every
+    elsewhere = browser.post("/bulk/targets/schedule", schedule="x", target="news_0", q="even").text
+    assert re.search(r'name="target" value="news_0" checked', elsewhere), "though the filter does not show it"
+    nothing = browser.post("/bulk/targets/change", change="owner", value="Ann")
+    assert nothing.status_code == 409
+    assert "No target is chosen" in nothing.text
+    assert 'name="value" value="Ann"' in nothing.text
+
+
+def test_what_only_some_targets_cannot_be_names_them(
+    browser: Browser, five: None, database: Database
+) -> None:
+    many = [f"tag{number}" for number in range(50)]
+    database.run(lambda s: s.execute(update(Target).where(Target.code == "news_3").values(tags=many)))
+    answer = browser.post("/bulk/targets/change", change="add_tag", value="law", all="1")
+    assert answer.status_code == 422
+    assert "has more than 50 entries (news_3)" in answer.text
+    soon = browser.post("/bulk/targets/change", change="interval_sec", value="-1", all="1").text
+    assert "must be at least 0, not -1.0</p>" in soon, "it is the value that is wrong, with each"
+
+
+def test_what_cannot_be_any_more_after_the_question_is_refused_with_the_choice_kept(
+    browser: Browser, five: None, database: Database
+) -> None:
+    asked = browser.post("/bulk/targets/change", change="add_tag", value="law", all="1")
+    many = [f"tag{number}" for number in range(50)]
+    database.run(lambda s: s.execute(update(Target).where(Target.code == "news_3").values(tags=many)))
+    answer = confirmed(browser, asked)
+    assert answer.status_code == 422
+    assert "has more than 50 entries (news_3)" in answer.text
+    assert 'id="all-matching" checked' in answer.text
+    assert fields_of(database, "tags") == [[], [], [], many, []]
+
+
+@pytest.mark.parametrize("change", ["pause", "run", "change"])
+def test_exactly_the_targets_of_the_question_are_taken(
+    browser: Browser, five: None, database: Database, change: str
+) -> None:
+    fields = {"change": "owner", "value": "Ann"} if change == "change" else {}
+    asked = browser.post(f"/bulk/targets/{change}", all="1", q="even", **fields)
+    assert "2 targets" in asked.text
+
+    def meanwhile(session: Session) -> None:
+        add_target(session, "news_5", "example", note="even")
+        add_target(session, "news_6", "example", note="even")
+        session.execute(update(Target).where(Target.code == "news_1").values(note="odd"))
+        config.delete_target(session, "news_3", by="bob", now=clock.now(session))
+
+    database.run(meanwhile)
+    assert confirmed(browser, asked).status_code == 303
+    told = browser.get("/targets").text
+    assert "1 target is gone" in told
+    assert "2 more match now and were left out" in told
+    with database.reading() as session:
+        touched = {
+            "pause": select(Target.code).where(Target.paused_at.is_not(None)),
+            "run": select(Job.target_code),
+            "change": select(Target.code).where(Target.owner == "Ann"),
+        }[change]
+        assert list(session.scalars(touched)) == ["news_1"], "it was asked about, though it matches no more"
+
+
+def test_what_is_not_taken_at_once_is_told(
+    browser: Browser, five: None, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "MAX_TARGETS", 3)
+    asked = browser.post("/bulk/targets/pause", all="1")
+    assert "Pause: 3 targets" in asked.text
+    assert "More than 3 are not taken at once: 2 that match are left out." in asked.text
+    confirmed(browser, asked)
+    told = browser.get("/targets").text
+    assert "3 targets paused." in told
+    assert "more match now" not in told, "they did before"
+
+
+def test_a_pause_of_many_is_one_act_in_short_transactions(
+    browser: Browser, five: None, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target_bulk, "AT_ONCE", 2)
+    confirmed(browser, browser.post("/bulk/targets/pause", all="1"))
+    with database.reading() as session:
+        entries = session.scalars(select(AuditEntry).where(AuditEntry.action == "paused")).all()
+    assert [entry.object_name for entry in entries] == [f"news_{number}" for number in range(5)]
+    assert len({entry.at for entry in entries}) == 1
 
 
 def test_operators_set_no_schedules(app: Flask, database: Database, five: None) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import select, update
 
+from tests.helpers.admin import add_target
 from tests.helpers.browsing import Browser
 from webqueue.database import Database
-from webqueue.models import Target
+from webqueue.models import AuditEntry, Target
 
 
 def undo_in(text: str) -> str:
@@ -68,7 +70,7 @@ def test_each_change_of_the_lists_has_its_undo(
     browser: Browser, example: None, database: Database, page: str
 ) -> None:
     edited(browser)
-    links = re.findall(r'href="(/settings/audit/\d+/undo)"', browser.get(page).text)
+    links = re.findall(r'href="(/settings/audit/\d+/undo)(?:\?alone=1)?"', browser.get(page).text)
     assert len(links) == 1, "what was created is not undone but deleted"
     browser.post(links[0])
     again = browser.post(links[0])
@@ -88,6 +90,40 @@ def test_what_was_deleted_comes_back(
     assert "deleted, comes back" in browser.get(where).text
     assert browser.post(where).status_code == 303
     assert schedule_of(database) == "0 3 * * *"
+
+
+def test_one_object_of_many_is_taken_back_alone_from_its_own_page(
+    browser: Browser, example: None, database: Database
+) -> None:
+    database.run(lambda s: add_target(s, "other", "example", schedule="0 5 * * *"))
+    browser.post("/bulk/targets/schedule", all="1", schedule="15 4 * * *", confirmed="yes")
+    [link] = re.findall(r'href="(/settings/audit/\d+/undo\?alone=1)"', browser.get("/targets/news").text)
+    question = browser.get(link).text
+    assert "Undo: 1 object?" in question
+    assert "It was changed together with 1 other, which stays as it is." in question
+    both = re.search(r'id="undo-all" href="([^"]+)"', question)
+    assert both is not None
+    whole = browser.get(html.unescape(both.group(1))).text
+    assert "Undo: 2 objects?" in whole
+    assert "Undo only news" in whole
+    assert browser.post(link.partition("?")[0], alone="1").status_code == 303
+    assert (schedule_of(database), schedule_of(database, "other")) == ("0 3 * * *", "15 4 * * *")
+    browser.post(link.partition("?")[0])
+    assert schedule_of(database, "other") == "0 5 * * *"
+    assert "1 object was changed again since, and is left as it is: news." in browser.get("/targets").text
+
+
+def test_what_cannot_be_as_it_was_is_told_before_it_is_asked(
+    browser: Browser, example: None, database: Database
+) -> None:
+    where = undo_in(edited(browser))
+    wrong = {"schedule": "0 99 * * *"}
+    database.run(
+        lambda s: s.execute(update(AuditEntry).where(AuditEntry.action == "changed").values(before=wrong))
+    )
+    question = browser.get(where)
+    assert question.status_code == 409
+    assert "Nothing was changed." in question.text
 
 
 def test_only_who_may_configure_takes_back(

@@ -7,20 +7,19 @@ tick. So an edit takes effect in all of them at once, and one that was killed ha
 
 from __future__ import annotations
 
-import random
 import secrets
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from apscheduler.schedulers.background import BackgroundScheduler
-from sqlalchemy import select, update
+from sqlalchemy import and_, or_, select, update
 from sqlalchemy.orm import Session
 
 from webqueue import clock, cron, jobs, logs, processes
-from webqueue.config.ticks import restart_ticks
+from webqueue.config.ticks import change_jitter, fires_at, restart_ticks
 from webqueue.database import Database, take_turn
 from webqueue.errors import InvalidInputError, WebqueueError
 from webqueue.jobs_sql.heads import QUEUED_STATUS, RUNNING_STATUS
@@ -151,11 +150,11 @@ def tick_all(database: Database) -> int:
         codes = session.scalars(
             select(Target.code)
             .where(
-                Target.next_tick_at <= clock.now(session),
+                Target.fires_at <= clock.now(session),
                 Target.paused_at.is_(None),
                 Target.enabled.is_(True),
             )
-            .order_by(Target.next_tick_at)
+            .order_by(Target.fires_at)
             .limit(_TARGETS)
         ).all()
     ticked = 0
@@ -181,8 +180,8 @@ def tick_target(session: Session, code: str) -> bool:
     target = session.get(Target, code, populate_existing=True)
     if target is None or target.next_tick_at is None or target.paused_at is not None or not target.enabled:
         return False
-    seen = target.next_tick_at
     now = clock.now(session)
+    seen = (target.next_tick_at, target.fires_at)
     try:
         due = due_ticks(target, session.get_one(Site, target.site_code), now)
     except InvalidInputError as error:
@@ -190,12 +189,14 @@ def tick_target(session: Session, code: str) -> bool:
         log.warning("schedule cannot be read", target=code, error=str(error))
         _advance(session, target, seen, None, str(error))
         return False
-    if due.next_tick_at == seen:
-        return False  # its jitter has not passed yet
+    if not due.ticks:
+        # Its row did not know of the jitter yet: a version before webqueue stored when ticks fire wrote it.
+        _advance(session, target, seen, due.following, None)
+        return False
     # Under the key's lock what overlaps stands still; and another scheduler that was here first is seen now.
     ticks_from = target.ticks_from
     target, _key = jobs.lock_key_of_target(session, code)
-    if (target.next_tick_at, target.ticks_from) != (seen, ticks_from):
+    if (target.next_tick_at, target.fires_at, target.ticks_from) != (*seen, ticks_from):
         raise _OvertakenError
     skipped: dict[datetime, str] = {}
     for tick, reason in _decided(target, due, now):
@@ -208,20 +209,23 @@ def tick_target(session: Session, code: str) -> bool:
         skipped = {}
         jobs.submit(session, code, source=JobSource.SCHEDULE, by="schedule", tick=tick)
     jobs.skip_ticks(session, code, skipped)
-    _advance(session, target, seen, due.next_tick_at, None)
+    _advance(session, target, seen, due.following, None)
     return True
 
 
 def mend_schedules(session: Session) -> None:
-    """Work out the next tick of every target whose schedule could not be read before; it counts from now."""
+    """Work out the next tick of every target whose schedule could not be read before; it counts from now.
+
+    And when the next tick fires, where a process of a version that did not store it wrote the tick.
+    """
     now = clock.now(session)
-    broken = select(Target).where(
-        Target.schedule_error.is_not(None),
-        Target.next_tick_at.is_(None),
-        Target.enabled.is_(True),
-        Target.paused_at.is_(None),
-    )
+    unread = and_(Target.schedule_error.is_not(None), Target.next_tick_at.is_(None))
+    unknown = and_(Target.next_tick_at.is_not(None), Target.fires_at.is_(None))
+    broken = select(Target).where(or_(unread, unknown), Target.enabled.is_(True), Target.paused_at.is_(None))
     for target in session.scalars(broken.order_by(Target.code).with_for_update(key_share=True)).all():
+        if target.next_tick_at is not None:
+            change_jitter(target, now)
+            continue
         try:
             restart_ticks(target, session.get_one(Site, target.site_code), now)
         except InvalidInputError as error:
@@ -247,6 +251,13 @@ def note_overbooked_keys(database: Database) -> None:
     database.run(note)
 
 
+class Tick(NamedTuple):
+    """A tick: its nominal time, and when it makes its job."""
+
+    at: datetime
+    fires_at: datetime
+
+
 @dataclass(frozen=True)
 class DueTicks:
     """Ticks whose time has come, and the one after them (None: there is no other).
@@ -255,13 +266,15 @@ class DueTicks:
         more: the next one is due already, and is left for the next round.
     """
 
-    ticks: tuple[datetime, ...]
-    next_tick_at: datetime | None
+    ticks: tuple[Tick, ...]
+    following: Tick | None
     more: bool = False
 
 
 def due_ticks(target: Target, site: Site, now: datetime) -> DueTicks:
-    """The target's ticks up to `now`, at most 200 of them.
+    """The target's ticks that fire up to `now`, at most 200 of them.
+
+    They fire in their order: where the jitter is longer than the time between two, one waits for those before it.
 
     Raises:
         InvalidInputError: the schedule or its timezone cannot be read.
@@ -269,13 +282,16 @@ def due_ticks(target: Target, site: Site, now: datetime) -> DueTicks:
     assert target.schedule is not None
     assert target.next_tick_at is not None
     schedule = cron.parse(target.schedule, target.timezone or site.timezone)
-    ticks: list[datetime] = []
-    following: datetime | None = target.next_tick_at
-    while following is not None and following + _jitter(target, following) <= now and len(ticks) < _TICKS:
+    ticks: list[Tick] = []
+    # What is stored may be later: a jitter that was made shorter while the tick waited.
+    fires = max(fires_at(target, target.next_tick_at), target.fires_at or target.next_tick_at)
+    following: Tick | None = Tick(target.next_tick_at, fires)
+    while following is not None and following.fires_at <= now and len(ticks) < _TICKS:
         ticks.append(following)
-        after = schedule.next_after(following)
-        following = None if target.end_at is not None and after > target.end_at else after
-    if following is not None and following <= now and len(ticks) == _TICKS:
+        after = schedule.next_after(following.at)
+        over = target.end_at is not None and after > target.end_at
+        following = None if over else Tick(after, max(fires_at(target, after), following.fires_at))
+    if following is not None and following.fires_at <= now:
         # A long absence: what `catch_up` may still want stays for the next round.
         keep = _wanted(target)
         return DueTicks(tuple(ticks[:-keep]), ticks[-keep], more=True)
@@ -284,15 +300,15 @@ def due_ticks(target: Target, site: Site, now: datetime) -> DueTicks:
 
 def _decided(target: Target, due: DueTicks, now: datetime) -> Iterator[tuple[datetime, str | None]]:
     """Each due tick with the reason for which it makes no job, None when it makes one."""
-    missed = [tick for tick in due.ticks if now - tick - _jitter(target, tick) > ON_TIME]
+    missed = [tick.at for tick in due.ticks if now - tick.fires_at > ON_TIME]
     caught_up = set() if due.more or target.catch_up == "none" else set(missed[-_wanted(target) :])
     if target.catch_up == "one" and len(missed) < len(due.ticks):
         caught_up = set()  # a tick on time follows: the missed ones are coalesced into it
     for tick in due.ticks:
-        if tick not in missed or tick in caught_up:
-            yield tick, None
+        if tick.at not in missed or tick.at in caught_up:
+            yield tick.at, None
         else:
-            yield tick, f"missed: no scheduler ran at its time (catch_up: {target.catch_up})"
+            yield tick.at, f"missed: no scheduler ran at its time (catch_up: {target.catch_up})"
 
 
 def _wanted(target: Target) -> int:
@@ -321,27 +337,26 @@ def _overlap(session: Session, target: Target) -> str | None:
     return f"overlap: job #{standing[0].seq} was still {standing[0].status}, and its target says {target.overlap}"
 
 
-def _jitter(target: Target, tick: datetime) -> timedelta:
-    """The tick's delay, the same in every scheduler; its nominal time stays what the schedule says."""
-    if target.jitter_sec <= 0:
-        return timedelta(0)
-    dice = random.Random(f"{target.code} {tick.isoformat()}")  # noqa: S311 - spreads load, keeps no secret
-    return timedelta(seconds=dice.uniform(0, target.jitter_sec))
-
-
 def _advance(
-    session: Session, target: Target, seen: datetime, following: datetime | None, error: str | None
+    session: Session,
+    target: Target,
+    seen: tuple[datetime | None, datetime | None],
+    following: Tick | None,
+    error: str | None,
 ) -> None:
+    """Store the next tick, where the row still has the tick, and when it fires, that were `seen`."""
+    at, fires = (None, None) if following is None else following
     changed = session.execute(
         update(Target)
         .where(
             Target.code == target.code,
-            Target.next_tick_at == seen,
+            Target.next_tick_at == seen[0],
+            Target.fires_at.is_not_distinct_from(seen[1]),
             Target.paused_at.is_(None),
             # Every edit of a schedule sets it: `following` was worked out for the schedule that still holds.
             Target.ticks_from.is_not_distinct_from(target.ticks_from),
         )
-        .values(next_tick_at=following, schedule_error=error)
+        .values(next_tick_at=at, fires_at=fires, schedule_error=error)
         .returning(Target.code)
         .execution_options(synchronize_session=False)
     ).all()

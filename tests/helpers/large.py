@@ -145,7 +145,8 @@ def _add_hostile_targets(session: Session) -> None:
         session.add(
             Target(
                 code=name, site_code="hostile", handler="python", params={"function": name}, schedule="0 5 * * *",
-                next_tick_at=now + timedelta(days=1), created_at=now, changed_at=now,
+                next_tick_at=now + timedelta(days=1), fires_at=now + timedelta(days=1),
+                created_at=now, changed_at=now,
             )
         )  # fmt: skip
     session.flush()

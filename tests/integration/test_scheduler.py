@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,8 +14,8 @@ from sqlalchemy.orm import Session
 
 from tests.helpers.waiting import wait_until
 from tests.helpers.world import Clock, World
-from webqueue import clock, jobs, processes, scheduler
-from webqueue.config.ticks import restart_ticks
+from webqueue import clock, config, jobs, processes, scheduler
+from webqueue.config.ticks import fires_at, restart_ticks
 from webqueue.database import Database
 from webqueue.models import Job, Process, Site, Target
 from webqueue.scheduler import Scheduler, mend_schedules, tick_all, tick_target
@@ -53,6 +54,32 @@ def restart(world: World, code: str, **changes: Any) -> None:
         restart_ticks(target, session.get_one(Site, target.site_code), clock.now(session))
 
     world.database.run(edit)
+
+
+def edit(world: World, **changes: Any) -> None:
+    """Give the target "news" other values, as its form does."""
+
+    def put(session: Session) -> None:
+        data = config.target_data(session.get_one(Target, "news")) | changes
+        config.put_target(session, "news", data, by="anna", now=clock.now(session))
+
+    world.database.run(put)
+
+
+@contextmanager
+def noted(database: Database) -> Iterator[list[str]]:
+    """The statements of the block; BEGIN of a reading transaction is none."""
+    statements: list[str] = []
+
+    def note(_c: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement != "BEGIN":
+            statements.append(statement)
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    try:
+        yield statements
+    finally:
+        event.remove(database.engine, "before_cursor_execute", note)
 
 
 def ticks(world: World, code: str = "news") -> list[tuple[datetime | None, str]]:
@@ -189,7 +216,9 @@ def test_a_long_absence_leaves_a_row_for_each_tick_and_one_job(world: World, now
 
 def test_jitter_delays_the_job_and_not_its_tick(world: World, now: Clock) -> None:
     add_target(world, jitter_sec=600)
-    delay = scheduler._jitter(world.target("news"), at(13))
+    fires = world.target("news").fires_at
+    assert fires is not None
+    delay = fires - at(13)
     assert timedelta(0) < delay < timedelta(seconds=600)
     now.now = at(13) + delay - timedelta(seconds=1)
     assert tick_all(world.database) == 0
@@ -197,8 +226,84 @@ def test_jitter_delays_the_job_and_not_its_tick(world: World, now: Clock) -> Non
     now.advance(2)
     assert tick_all(world.database) == 1
     assert ticks(world) == [(at(13), "queued")]
-    assert scheduler._jitter(world.target("news"), at(13)) == delay, "every scheduler waits as long"
-    assert scheduler._jitter(world.target("news"), at(14)) != delay
+    assert fires_at(world.target("news"), at(13)) == fires, "every scheduler waits as long"
+    assert fires_at(world.target("news"), at(14)) != at(14) + delay
+
+
+@pytest.fixture
+def waiting(world: World, now: Clock) -> list[str]:
+    """More targets than a round looks at, each with a day of jitter before its job."""
+    codes = [f"waiting{number}" for number in range(600)]
+    with world.database.transaction() as session:
+        site = session.get_one(Site, "example")
+        for code in codes:
+            target = Target(
+                code=code, site_code="example", handler="python", interval_sec=0.0, jitter_sec=86_400,
+                schedule="0 13 * * *", enabled=True, created_at=now(), changed_at=now(),
+            )  # fmt: skip
+            restart_ticks(target, site, now())
+            session.add(target)
+    return codes
+
+
+@pytest.mark.usefixtures("waiting")
+def test_ticks_that_wait_for_their_jitter_hold_up_no_other(world: World, now: Clock) -> None:
+    add_target(world, schedule="5 13 * * *", catch_up="none")
+    now.now = at(13)
+    tick_all(world.database)
+    now.now = at(13, 5)
+    tick_all(world.database)
+    assert ticks(world) == [(at(13, 5), "queued")]
+
+
+@pytest.mark.usefixtures("waiting")
+def test_a_tick_that_waits_for_its_jitter_costs_nothing(world: World, now: Clock) -> None:
+    now.now = at(13)
+    tick_all(world.database)
+    with noted(world.database) as statements:
+        tick_all(world.database)
+    assert len(statements) == 1, "the look for what is due"
+
+
+def test_ticks_that_waited_for_the_one_before_were_not_missed(world: World, now: Clock) -> None:
+    """A jitter longer than the time between two ticks."""
+    add_target(world, schedule="*/10 * * * *", jitter_sec=7200, overlap="allow", catch_up="none")
+    for _ in range(6 * 60):
+        now.advance(60)
+        tick_all(world.database)
+    made = ticks(world)
+    assert len(made) > 20
+    assert {status for _, status in made} == {"queued"}
+
+
+def test_an_edited_jitter_holds_for_the_next_tick(world: World, now: Clock) -> None:
+    add_target(world, jitter_sec=86_400, catch_up="none", params={"function": "os.path:join"})
+    delay = fires_at(world.target("news"), at(13)) - at(13)
+    assert delay > timedelta(hours=1)
+    now.now = at(13, 30)
+    tick_all(world.database)
+    assert ticks(world) == []
+    edit(world, jitter_sec=0)
+    assert world.target("news").next_tick_at == at(13)
+    tick_all(world.database)
+    assert ticks(world) == [(at(13), "queued")], "it waited as it was told to, nobody missed it"
+    edit(world, jitter_sec=86_400)
+    assert world.target("news").next_tick_at == at(14)
+    assert world.target("news").fires_at == fires_at(world.target("news"), at(14))
+
+
+def test_a_tick_of_a_version_without_jitter_in_its_rows_waits_for_it(world: World, now: Clock) -> None:
+    add_target(world, jitter_sec=86_400)
+    fires = world.target("news").fires_at
+    with world.database.transaction() as session:
+        session.execute(update(Target).values(fires_at=at(13)))  # what the migration writes
+    now.now = at(13)
+    assert tick_all(world.database) == 0
+    assert (world.target("news").next_tick_at, world.target("news").fires_at) == (at(13), fires)
+    with world.database.transaction() as session:
+        session.execute(update(Target).values(fires_at=None))  # an edit by a process of the version before
+    world.database.run(mend_schedules)
+    assert (world.target("news").next_tick_at, world.target("news").fires_at) == (at(13), fires)
 
 
 def test_ticks_begin_and_end_when_the_target_says(world: World, now: Clock) -> None:
@@ -290,7 +395,7 @@ def test_an_edit_between_look_and_tick_wins(world: World, now: Clock) -> None:
         target.ticks_from = now() + timedelta(seconds=1)
         session.flush()
         session.expunge(target)
-        scheduler._advance(session, seen, at(13), at(14), None)
+        scheduler._advance(session, seen, (at(13), at(13)), scheduler.Tick(at(14), at(14)), None)
 
     with pytest.raises(scheduler._OvertakenError):
         world.database.run(tick_while_edited)
@@ -314,14 +419,8 @@ def test_a_crash_in_the_middle_leaves_neither_job_nor_next_tick(world: World, no
 
 
 def test_the_look_for_due_ticks_uses_its_index(world: World, now: Clock) -> None:
-    statements: list[str] = []
-
-    @event.listens_for(world.database.engine, "before_cursor_execute")
-    def note(_c: object, _cursor: object, statement: str, *_: object) -> None:
-        statements.append(statement)
-
-    tick_all(world.database)
-    looks = [statement for statement in statements if "next_tick_at" in statement]
+    with noted(world.database) as looks:
+        tick_all(world.database)
     assert len(looks) == 1, "one statement a second while nothing is due"
     if not world.database.is_sqlite:
         return
@@ -330,7 +429,7 @@ def test_the_look_for_due_ticks_uses_its_index(world: World, now: Clock) -> None
         plan = session.connection().exec_driver_sql(
             "EXPLAIN QUERY PLAN " + looks[0], tuple(str(value) for value in parameters)
         )
-        assert "ix_targets_next_tick" in " ".join(str(row) for row in plan)
+        assert "ix_targets_fires" in " ".join(str(row) for row in plan)
 
 
 @pytest.fixture

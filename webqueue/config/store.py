@@ -26,7 +26,7 @@ from webqueue.config.rows import (
     write_target,
 )
 from webqueue.config.specs import RateGroupSpec, SiteSpec, TargetSpec
-from webqueue.config.ticks import restart_ticks
+from webqueue.config.ticks import change_jitter, restart_ticks
 from webqueue.errors import ConflictError
 from webqueue.models import AuditEntry, IntervalChange, Job, RateGroupRow, Site, Target
 from webqueue.sentences import say
@@ -144,6 +144,8 @@ class Store:
         write_target(row, spec, self._now)
         if change.what is What.CREATED or _TICKING & set(change.fields):
             restart_ticks(row, site, self._now)
+        elif "jitter_sec" in change.fields:
+            change_jitter(row, self._now)
         if change.what is What.CREATED:
             self._begin_with(row, spec)
         self._audit(change, before, after)

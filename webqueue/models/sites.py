@@ -54,7 +54,7 @@ class Target(Base):
     """One thing to run on a site: handler, parameters, schedule, interval, policies."""
 
     __tablename__ = "targets"
-    __table_args__ = (Index("ix_targets_next_tick", "next_tick_at"),)
+    __table_args__ = (Index("ix_targets_next_tick", "next_tick_at"), Index("ix_targets_fires", "fires_at"))
 
     code: Mapped[str] = mapped_column(String(CODE_LENGTH), primary_key=True)
     site_code: Mapped[str] = mapped_column(ForeignKey("sites.code"), index=True)
@@ -83,8 +83,10 @@ class Target(Base):
     paused_by: Mapped[str | None] = mapped_column(String(128))
     learned_interval_sec: Mapped[float | None]
     clean_runs: Mapped[int] = mapped_column(default=0)
-    # The next nominal tick, NULL without a schedule; `ticks_from` is when the present schedule took effect.
+    # The next nominal tick, NULL without a schedule, and when it makes its job, after its jitter; both are written by
+    # `config.ticks` and the scheduler alone. `ticks_from` is when the present schedule took effect.
     next_tick_at: Mapped[datetime | None]
+    fires_at: Mapped[datetime | None]
     ticks_from: Mapped[datetime | None]
     schedule_error: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime]

@@ -122,7 +122,7 @@ def _look_at_web_and_scheduler(on: Stage, told: Told, web: Served) -> None:
     with on.world.database.transaction() as session:
         target = session.get_one(Target, "ticked")
         # Due at once, whichever second of the minute it is.
-        target.next_tick_at = clock.now(session).replace(second=0, microsecond=0)
+        target.next_tick_at = target.fires_at = clock.now(session).replace(second=0, microsecond=0)
         target.overlap = "allow"
     wait_until(
         lambda: any(job.source == "schedule" for job in on.world.jobs()),

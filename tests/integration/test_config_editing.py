@@ -116,15 +116,19 @@ def test_a_mask_that_is_sent_back_keeps_the_secret(database: Database) -> None:
     with database.reading() as session:
         shown = config.masked(config.site_data(session.get_one(Site, "example")))
     assert shown["http"]["headers"] == {"Authorization": MASK, "X-Sig": MASK, "Accept": "text/html"}
-    assert shown["http"]["proxy"] == f"http://me:{MASK}@proxy:1"
+    assert shown["http"]["proxy"] == f"http://{MASK}@proxy:1"
     assert put_site(database, shown).what is What.UNCHANGED
     shown["http"]["headers"]["Authorization"] = "Bearer new"
     put_site(database, shown)
     with database.reading() as session:
         stored = session.get_one(Site, "example").http
     assert stored["headers"] == {"Authorization": "Bearer new", "X-Sig": "k3y", "Accept": "text/html"}
-    # A mask stands for the password at the server where it was used, and at no other.
-    shown["http"]["proxy"] = f"http://me:{MASK}@elsewhere:1"
+    # A mask stands for the secret at the server where it was used, and at no other.
+    elsewhere = {**shown, "base_url": "https://evil.example/"}
+    with pytest.raises(InvalidInputError, match="another server") as caught:
+        put_site(database, elsewhere)
+    assert [problem.field for problem in caught.value.problems] == ["http.headers.X-Sig"]
+    shown["http"]["proxy"] = f"http://{MASK}@elsewhere:1"
     with pytest.raises(InvalidInputError, match="masked"):
         put_site(database, shown)
 
@@ -143,10 +147,10 @@ def test_secrets_in_parameters_are_masked_too(database: Database) -> None:
     ("kwargs", "shown"),
     [
         ({"headers": {"auth": {"token": "s3"}, "n": 1}}, {"headers": {"auth": {"token": MASK}, "n": 1}}),
-        ({"headers": {"Referer": "http://me:pw@h/"}}, {"headers": {"Referer": f"http://me:{MASK}@h/"}}),
+        ({"headers": {"Referer": "http://me:pw@h/"}}, {"headers": {"Referer": f"http://{MASK}@h/"}}),
         ({"env": {"hosts": [{"password": "s3"}]}}, {"env": {"hosts": [{"password": MASK}]}}),
         ({"tokens": ["s3", "s4"]}, {"tokens": [MASK, MASK]}),
-        ({"urls": ["http://me:pw@h/", "/x"]}, {"urls": [f"http://me:{MASK}@h/", "/x"]}),
+        ({"urls": ["http://me:pw@h/", "/x"]}, {"urls": [f"http://{MASK}@h/", "/x"]}),
     ],
 )
 def test_no_secret_is_too_deep_to_be_masked(

@@ -326,6 +326,17 @@ def test_an_export_without_its_secrets_is_refused_elsewhere(database: Database) 
     assert export(database, secrets=True) == clear
 
 
+def test_no_secret_is_imported_for_another_server(database: Database) -> None:
+    load(database)
+    elsewhere = export(database).replace("http://www.one.example/", "http://evil.example/")
+    with pytest.raises(InvalidInputError, match="another server") as caught:
+        load(database, elsewhere)
+    assert {problem.field for problem in caught.value.problems} == {
+        "sites[one].http.headers.Authorization",
+        "sites[one].http.headers.X-Plain",
+    }
+
+
 def test_a_secret_is_masked_in_the_audit_log(database: Database) -> None:
     load(database)
     load(database, FILE.replace("s3cret", "n3wsecret"))

@@ -88,7 +88,10 @@ def _with(checked: Checked[S], more: list[Found]) -> Checked[S]:
 
 
 def _masks(data: Mapping[str, Any]) -> list[Found]:
-    message = say("is masked, and nothing is stored that the mask stands for; write the value itself")
+    message = say(
+        "is masked, and nothing is stored that the mask stands for, or only what was meant for another server; "
+        "write the value itself"
+    )
     return [Found(path, message) for path in masks_left(data)]
 
 

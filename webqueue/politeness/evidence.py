@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,16 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from webqueue import logs
+from webqueue.masking import masked_text
 from webqueue.politeness.evidence_files import FOLDER, SUFFIX, day_of, lines_of, plain_path
 
 MASK = "***"
-
-_USERINFO = re.compile(r"^([a-z][a-z0-9+.-]*:)?//[^/?#@]*@", re.IGNORECASE)
-_SECRET_VALUE = re.compile(
-    r"([?&;#](?:[^=&;#]*(?:token|secret|passw|pwd|session|signature|credential|auth(?!or))[^=&;#]*"
-    r"|[^=&;#]*key|sign?|sid)=)[^&;#]+",  # key at the end only: keyword is what people search for
-    re.IGNORECASE,
-)
 
 _log = logs.get(__name__)
 
@@ -37,8 +30,7 @@ def masked_url(url: str) -> str:
 
     Evidence and error texts are read by viewers and sent by mail; a URL in them must not carry a password.
     """
-    without_user = _USERINFO.sub(lambda match: f"{match[1] or ''}//{MASK}@", url)
-    return _SECRET_VALUE.sub(rf"\g<1>{MASK}", without_user)
+    return masked_text(url, MASK)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 from webqueue import access, clock, cron
 from webqueue.db import reading
 from webqueue.errors import InvalidInputError
+from webqueue.masking import masked_text
 from webqueue.queries import Run
 from webqueue.queries.waiting import ordinal
 from webqueue.sentences import say
@@ -56,6 +57,7 @@ def init_app(app: Flask) -> None:
     """Add the filters and functions to the templates of `app`."""
     app.jinja_env.filters.update(
         as_written=as_written,
+        without_secrets=masked_text,
         duration=duration,
         number=number,
         ordinal=ordinal,

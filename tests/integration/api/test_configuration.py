@@ -70,6 +70,12 @@ def test_secrets_are_masked_and_kept(client: ApiClient, database: Database) -> N
     with database.reading() as session:
         site = session.get_one(Site, "example")
     assert (site.name, site.http["headers"], site.http["proxy"]) == ("Other", http["headers"], http["proxy"])
+    shown = {**client.get("sites/example"), "base_url": "http://evil.example/"}
+    refused = client.call("PUT", "sites/example", shown)
+    assert refused.status_code == 422
+    errors: list[Any] = refused.json["errors"]  # type: ignore[index]
+    assert [error["field"] for error in errors] == ["http.headers.Authorization"]
+    assert "another server" in errors[0]["message"]
 
 
 WRONG_FIELDS: list[Any] = [

@@ -428,6 +428,19 @@ def test_secrets_are_masked_and_survive_a_save(browser: Browser, database: Datab
         site = session.get_one(Site, "example")
     assert site.http["headers"] == {"Authorization": secret, "Accept": "text/html"}
     assert site.name == "Example"
+    elsewhere = browser.post("/sites/example", **{**fields, "base_url": "http://evil.example/"})
+    assert elsewhere.status_code == 422
+    assert "only what was meant for another server" in elsewhere.text
+    assert 'value="http://evil.example/"' in elsewhere.text, "nothing is lost"
+    with database.reading() as session:
+        assert session.get_one(Site, "example").base_url == "http://www.example.org/"
+
+
+def test_no_list_shows_a_secret_of_an_address(browser: Browser, database: Database) -> None:
+    database.run(lambda s: add_site(s, "example", "http://tok3n@www.example.org/?api_key=s3cret"))
+    page = browser.get("/sites").text
+    assert "http://********@www.example.org/?api_key=********" in page
+    assert "tok3n" not in page
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,44 @@ class TestNews:
         assert look(world, now) == 1
         assert "is not blocked any more" in queued(world)[1][1]
 
+    def test_a_block_that_nothing_follows_is_not_told_for_ever(self, world: World, now: Clock) -> None:
+        add(world, "json://127.0.0.1/x")
+        kinds = ("blocked", "recovered")
+        world.database.run(lambda s: channels.choose(s, kinds, 60, 100_000, by="anna", now=now()))
+        end(world, "news", Blocked("429 from the server"))
+        assert look(world, now) == 0
+        now.advance(3600)
+        assert look(world, now) == 1
+        (retry,) = [job for job in world.jobs() if job.status == "queued"]
+        world.cancel(retry.id)
+        for _ in range(3):
+            now.advance(86_400)
+            assert look(world, now) == 0, "nothing asks the server any more"
+
+        end(world, "news", Blocked("429 from the server"))
+        assert look(world, now) == 0, "it stood still for days, and is blocked again since just now"
+        now.advance(3600)
+        assert look(world, now) == 1
+        assert "blocked for 60 minutes, 2 times in a row" in queued(world)[-1][1]
+        now.advance(86_400)
+        world.finish(world.claim_one(), Done())
+        assert look(world, now) == 1
+        assert "is not blocked any more" in queued(world)[-1][1]
+
+    def test_a_blocked_key_that_somebody_paused_is_not_told(self, world: World, now: Clock) -> None:
+        add(world, "json://127.0.0.1/x")
+        world.database.run(lambda s: channels.choose(s, ("blocked",), 60, 100_000, by="anna", now=now()))
+        end(world, "news", Blocked("429 from the server"))
+        assert look(world, now) == 0
+        world.database.run(lambda s: jobs.pause_key(s, "www.example.org", by="anna"))
+        now.advance(7200)
+        assert look(world, now) == 0
+        world.database.run(lambda s: jobs.resume_key(s, "www.example.org", by="anna"))
+        world.database.run(lambda s: jobs.pause_all(s, by="anna"))
+        assert look(world, now) == 0
+        world.database.run(lambda s: jobs.resume_all(s, by="anna"))
+        assert look(world, now) == 1
+
     def test_overdue_work_and_lost_workers(self, world: World, now: Clock) -> None:
         add(world, "json://127.0.0.1/x")
         world.database.run(lambda s: processes.beat(s, "silent", role="worker", threads=2))

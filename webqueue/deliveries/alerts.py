@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, not_, or_, select, true
 from sqlalchemy.orm import Session
 
 from webqueue.database import take_turn
@@ -148,20 +148,37 @@ def _is_repeated(job: Job) -> bool:
 
 
 def _of_blocks(session: Session, opened: _Open, wanted: Wanted, now: datetime) -> Iterator[News]:
-    blocked = {
-        key: (count, cause)
-        for key, count, cause in session.execute(
-            select(RateKey.key, RateKey.consecutive_blocks, RateKey.cooldown_cause).where(
-                RateKey.consecutive_blocks > 0
-            )
+    # A key that has an open job is due at some time, or leased. What a person holds back is for that person to know.
+    held_back = RateKey.paused_at.is_not(None) if not _all_are_paused(session) else true()
+    goes_on = or_(RateKey.cooldown_until > now, and_(RateKey.retry_at.is_not(None), not_(held_back)))
+    rows = session.execute(
+        select(
+            RateKey.key,
+            RateKey.consecutive_blocks.label("count"),
+            RateKey.cooldown_cause.label("cause"),
+            goes_on.label("goes_on"),
         )
-    }
-    for key, (count, cause) in sorted(blocked.items()):
-        entry = opened.setdefault(f"blocked:{key}", {"since": now.isoformat()})
+        .where(RateKey.consecutive_blocks > 0)
+        .order_by(RateKey.key)
+    ).all()
+    for row in rows:
+        name = f"blocked:{row.key}"
+        if not row.goes_on:
+            # Only a clean run forgives a block, and none may ever come: its retry was cancelled, its target disabled.
+            if name in opened:
+                opened[name].setdefault("quiet_since", now.isoformat())
+            continue
+        entry = opened.setdefault(name, {"since": now.isoformat()})
+        quiet_since = entry.pop("quiet_since", None)
+        if quiet_since is not None and now - datetime.fromisoformat(quiet_since) >= _AGAIN_AFTER:
+            entry["since"] = now.isoformat()
         since = datetime.fromisoformat(entry["since"])
         if now - since >= timedelta(minutes=wanted.blocked_min) and _is_news(entry, now):
             minutes = int((now - since).total_seconds() // 60)
-            yield News("blocked", key, f"blocked for {minutes} minutes, {count} times in a row: {cause}")
+            yield News(
+                "blocked", row.key, f"blocked for {minutes} minutes, {row.count} times in a row: {row.cause}"
+            )
+    blocked = {row.key for row in rows}
     for name in [name for name in opened if name.startswith("blocked:")]:
         key = name.removeprefix("blocked:")
         if key not in blocked and "told_at" in opened.pop(name):
@@ -169,8 +186,7 @@ def _of_blocks(session: Session, opened: _Open, wanted: Wanted, now: datetime) -
 
 
 def _of_overdue(session: Session, opened: _Open, wanted: Wanted, now: datetime) -> Iterator[News]:
-    paused = session.scalar(select(StoredSetting.value).where(StoredSetting.name == PAUSED_ALL))
-    overdue = 0 if paused else session.scalar(
+    overdue = 0 if _all_are_paused(session) else session.scalar(
         select(func.count()).select_from(RateKey).where(
             RateKey.retry_at < now - timedelta(minutes=wanted.overdue_min), RateKey.status == RateKeyStatus.IDLE
         )
@@ -185,6 +201,10 @@ def _of_overdue(session: Session, opened: _Open, wanted: Wanted, now: datetime) 
     elif "overdue" in opened:
         del opened["overdue"]
         yield News("recovered", "overdue", "no work is overdue any more")
+
+
+def _all_are_paused(session: Session) -> bool:
+    return bool(session.scalar(select(StoredSetting.value).where(StoredSetting.name == PAUSED_ALL)))
 
 
 def _of_workers(session: Session, opened: _Open, lost: Iterable[str], now: datetime) -> Iterator[News]:

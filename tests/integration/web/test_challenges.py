@@ -70,7 +70,6 @@ def test_one_of_the_package_is_switched_off_and_restored(browser: Browser, datab
             "must be those of redirects",
         ),
         ({"name": "x", "header": "no colon but space"}, "header", "must begin with the name of a header"),
-        ({"name": "x", "body": "a\0"}, "body", "1 to 500 characters"),
         ({"name": HOSTILE, "body": "x" * 501}, "body", "1 to 500 characters"),
     ],
 )

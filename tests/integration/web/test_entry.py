@@ -116,6 +116,35 @@ def test_an_address_with_a_nul_is_none(browser: Browser, app: Flask) -> None:
         assert browser.get(f"{page}=a%00b").status_code == 400
 
 
+@BOTH
+def test_a_form_with_a_nul_is_refused_at_its_field(browser: Browser, app: Flask, example: None) -> None:
+    forms = [path for path in paths(app, "POST") if not path.startswith(("/api/", "/login", "/setup"))]
+    assert len(forms) > 50
+    for path in forms:
+        named = re.sub(r"<(path:)?\w+>", "news", re.sub(r"<int:\w+>", "1", path))
+        answer = browser.post(named, confirmed="yes", note="a\0b")
+        assert answer.status_code == 400, path
+        assert "note: must not contain the character NUL" in answer.text
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/settings/retention", {"target": "a\0b", "keep": "5"}),
+        ("/settings/export", {"target": "a\0b", "switch": "on"}),
+        ("/targets/new", {"code": "a\0b", "site": "example", "handler": "python"}),
+        ("/targets/new", {"code": "x", "site": "a\0b", "handler": "python"}),
+        ("/sites/new", {"code": "a\0b", "base_url": "http://www.example.org/"}),
+        ("/bulk/targets/run", {"all": "1", "q": "a\0b"}),
+        ("/bulk/jobs/cancel", {"all": "1", "site": "a\0b"}),
+        ("/login", {"name": "a\0b", "password": "x"}),
+    ],
+)
+def test_a_nul_is_no_surprise_to_a_form(browser: Browser, path: str, fields: dict[str, str]) -> None:
+    assert browser.post(path, **fields).status_code == 400
+
+
 def test_a_button_works_before_the_rest_of_its_page_is_there(browser: Browser, example: None) -> None:
     """On a slow line a page arrives in pieces, and a button whose form is still missing does nothing."""
     for path in ("/", "/targets", "/targets/news", "/jobs", "/rate-keys", "/rate-keys/www.example.org"):

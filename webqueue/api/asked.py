@@ -15,6 +15,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from webqueue.api.problems import MalformedError, field_problem
 from webqueue.errors import InvalidInputError, Problem
+from webqueue.queries.numbers import whole
 
 MAX_BODY: Final = 1_000_000
 MAX_DEPTH: Final = 50
@@ -99,10 +100,11 @@ class Query:
         value = self.text(name)
         if value is None:
             return default
-        if not re.fullmatch(r"[0-9]{1,18}", value, re.ASCII) or not low <= int(value) <= high:
+        number = whole(value, low, high)
+        if number is None:
             self._refuse(name, f"must be a whole number from {low} to {high}, not {value[:40]!r}")
             return default
-        return int(value)
+        return number
 
     def moment(self, name: str) -> datetime | None:
         """A time with a zone, or a date, which means its beginning in UTC."""

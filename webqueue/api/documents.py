@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +16,7 @@ from webqueue.api.routes import CURSOR, Asked, Parameter, Route, limit
 from webqueue.errors import NotFoundError
 from webqueue.queries import DocumentFilter, document_export
 from webqueue.queries.documents import document_texts
-from webqueue.queries.numbers import LARGEST
+from webqueue.queries.numbers import LARGEST, whole
 
 _LIMIT = 50
 _FILTERS = ("target", "job", "since", "q", "state")
@@ -41,11 +40,12 @@ def get_document(ask: Asked, number: str) -> Response:
     query = Query("version")
     version = query.whole("version", 0, 1, LARGEST)
     query.done()
-    if re.fullmatch(r"[0-9]{1,10}", number, re.ASCII) is None or int(number) > LARGEST:
+    wanted = whole(number, 0, LARGEST)
+    if wanted is None:
         raise NotFoundError("document", number)
     with ask.database.reading() as session:
         return json_response(
-            shapes.document_detail(queries.get_document(session, int(number), version=version or None))
+            shapes.document_detail(queries.get_document(session, wanted, version=version or None))
         )
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from webqueue import clock
 from webqueue.errors import InvalidInputError, NotFoundError
 from webqueue.models import Job, JobSource, JobStatus
-from webqueue.queries.numbers import is_number
+from webqueue.queries.numbers import LARGEST, is_number, whole
 from webqueue.queries.paging import Page, checked_limit, newest_first
 from webqueue.queries.runs import QUEUED, RUNNING, seconds_between
 from webqueue.queries.waiting import Waiting, waiting_for
@@ -209,9 +209,9 @@ def get_job(session: Session, name: str) -> JobRow:
         NotFoundError: there is none.
     """
     job = session.scalars(select(Job).where(Job.id == name)).one_or_none()
-    number = name.removeprefix("#")
-    if job is None and number.isascii() and number.isdigit() and len(number) <= 18 and is_number(int(number)):
-        job = session.get(Job, int(number))
+    number = whole(name.removeprefix("#"), 1, LARGEST)
+    if job is None and number is not None:
+        job = session.get(Job, number)
     if job is None:
         raise NotFoundError("job", name)
     return _rows(session, [job], clock.now(session))[0]

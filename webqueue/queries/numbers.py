@@ -1,4 +1,4 @@
-"""Numbers of rows that come from outside, in addresses, cursors and commands: more can be written than any row has."""
+"""Numbers that come from outside, in forms, addresses, cursors and commands: more can be written than anything has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ from typing import Final
 
 # Where PostgreSQL's integer ends: a statement that asks for a larger one fails.
 LARGEST: Final = 2**31 - 1
+
+
+def whole(text: str, low: int, high: int) -> int | None:
+    """The whole number that a text of digits is; None when it is none, or not between the two bounds.
+
+    However long it is: Python itself refuses to read some thousand digits, with an error.
+    """
+    digits = text.lstrip("0") or text[:1]
+    if not (text.isascii() and text.isdigit() and len(digits) <= len(str(high))):
+        return None
+    number = int(digits)
+    return number if low <= number <= high else None
 
 
 def is_number(number: int) -> bool:

@@ -10,7 +10,7 @@ from sqlalchemy import Select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from webqueue.errors import InvalidInputError
-from webqueue.queries.numbers import bounded
+from webqueue.queries.numbers import bounded, whole
 from webqueue.sentences import say
 
 MAX_LIMIT = 200
@@ -100,9 +100,10 @@ def newest_first(
 
 
 def _number(cursor: str) -> int:
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
+    number = whole(cursor, 0, 10**18 - 1)
+    if number is None:
         raise InvalidInputError.of(
             "cursor",
             say("%(cursor)s is not a cursor; use the one of the last answer.", cursor=repr(cursor[:40])),
         )
-    return bounded(int(cursor))
+    return bounded(number)

@@ -16,6 +16,7 @@ from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.queries import ChosenJob, JobFilter, JobRow
 from webqueue.queries.csv_lines import csv_line, for_spreadsheets
+from webqueue.queries.numbers import LARGEST, whole
 from webqueue.sentences import Sentence, say
 from webqueue.web import answers, confirm, job_filters
 from webqueue.web.auth import needs, user_name
@@ -175,11 +176,12 @@ def _chosen(statuses: Sequence[str]) -> tuple[tuple[ChosenJob, ...], int]:
         return queries.chosen_jobs(session, ids, statuses), len(ids)
     filters: JobFilter = job_filters.filter_of(job_filters.chosen_in(request.form), clock.now(session))
     up_to = request.form.get("up_to")
-    if up_to is not None and not (up_to.isascii() and up_to.isdigit() and len(up_to) <= 18):
+    last = None if up_to is None else whole(up_to, 0, LARGEST)
+    if up_to is not None and last is None:
         raise InvalidInputError.of(
             "up_to", gettext("%(value)s is no number of a job.", value=repr(up_to[:40]))
         )
-    found = queries.matching_jobs(session, filters, statuses, up_to=None if up_to is None else int(up_to))
+    found = queries.matching_jobs(session, filters, statuses, up_to=last)
     return found, queries.count_jobs(session, filters)
 
 

@@ -12,6 +12,7 @@ from webqueue.access import Action
 from webqueue.db import database, read_anew, reading
 from webqueue.errors import InvalidInputError, Problem
 from webqueue.queries.kept_jobs import BATCH, kept_jobs
+from webqueue.queries.numbers import LARGEST, whole
 from webqueue.web import answers
 from webqueue.web.auth import needs, user_name
 from webqueue.web.forms import Form
@@ -53,14 +54,15 @@ def save() -> AnyResponse:
 
 
 def _numbers(said: dict[str, str]) -> dict[str, int | None]:
+    numbers = {name: whole(text, 0, LARGEST) for name, text in said.items()}
     wrong = [
         Problem(name, gettext("must be a whole number, or empty"))
         for name, text in said.items()
-        if text and not (text.isascii() and text.isdigit() and len(text) < 10)
+        if text and numbers[name] is None
     ]
     if wrong:
         raise InvalidInputError(wrong)
-    return {name: int(text) if text else None for name, text in said.items()}
+    return numbers
 
 
 def _page(form: Form, status: int = 200) -> AnyResponse:

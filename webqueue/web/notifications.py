@@ -15,6 +15,7 @@ from webqueue.deliveries import channels, messages
 from webqueue.deliveries.channels import KINDS, Wanted
 from webqueue.errors import InvalidInputError
 from webqueue.queries.deliveries import open_deliveries
+from webqueue.queries.numbers import LARGEST, whole
 from webqueue.web import answers, confirm
 from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
@@ -107,9 +108,10 @@ def choose() -> AnyResponse:
 
 
 def _number(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    minutes = whole(text, 0, LARGEST)
+    if minutes is None:
         raise InvalidInputError.of(name, gettext("must be a whole number of minutes"))
-    return int(text)
+    return minutes
 
 
 def _page(form: Form, status: int = 200) -> AnyResponse:

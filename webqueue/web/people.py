@@ -14,6 +14,7 @@ from webqueue import access, clock
 from webqueue.access import Action, Role
 from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError, InvalidInputError
+from webqueue.queries.numbers import whole
 from webqueue.web import answers, confirm, words
 from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
@@ -171,7 +172,8 @@ def _nothing(_changed: Any) -> None:
 def _days(text: str) -> int | None:
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_DAYS):
+    days = whole(text, 1, MOST_DAYS)
+    if days is None:
         raise InvalidInputError.of(
             "days",
             gettext(
@@ -180,7 +182,7 @@ def _days(text: str) -> int | None:
                 most=MOST_DAYS,
             ),
         )
-    return int(text)
+    return days
 
 
 def _users_page(form: Form, status: int = 200) -> AnyResponse:

@@ -11,6 +11,7 @@ from webqueue.access import Action
 from webqueue.db import database, reading
 from webqueue.errors import InvalidInputError
 from webqueue.models import JobSource
+from webqueue.queries.numbers import whole
 from webqueue.web import confirm, live, schedules, target_form, target_list
 from webqueue.web.answers import acted
 from webqueue.web.auth import may, needs, user_name
@@ -133,8 +134,9 @@ def delete(code: str) -> AnyResponse:
 
 def _from_page() -> int:
     text = request.form.get("from_page", "").strip() or "0"
-    if not (text.isascii() and text.isdigit() and int(text) <= MAX_PAGE_NUMBER):
+    number = whole(text, 0, MAX_PAGE_NUMBER)
+    if number is None:
         raise InvalidInputError.of(
             "from_page", gettext("%(value)s is no page number.", value=repr(text[:40]))
         )
-    return int(text)
+    return number

@@ -145,6 +145,22 @@ def test_a_nul_is_no_surprise_to_a_form(browser: Browser, path: str, fields: dic
     assert browser.post(path, **fields).status_code == 400
 
 
+@pytest.mark.parametrize(
+    ("path", "fields", "status"),
+    [
+        ("/targets/news/run", {"from_page": "9" * 5000}, 400),
+        ("/settings/tokens", {"name": "ci", "role": "viewer", "days": "9" * 5000}, 422),
+        ("/settings/retention", {"target": "news", "jobs": "9" * 5000}, 422),
+        ("/settings/notifications", {"blocked_min": "9" * 5000}, 422),
+        ("/bulk/jobs/cancel", {"all": "1", "up_to": "9" * 5000}, 400),
+    ],
+)
+def test_a_number_may_be_as_long_as_a_form(
+    browser: Browser, example: None, path: str, fields: dict[str, str], status: int
+) -> None:
+    assert browser.post(path, **fields).status_code == status
+
+
 def test_a_button_works_before_the_rest_of_its_page_is_there(browser: Browser, example: None) -> None:
     """On a slow line a page arrives in pieces, and a button whose form is still missing does nothing."""
     for path in ("/", "/targets", "/targets/news", "/jobs", "/rate-keys", "/rate-keys/www.example.org"):

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from webqueue.config.yaml_text import Found, Path
 from webqueue.errors import InvalidInputError, Problem
+from webqueue.queries.numbers import written
 from webqueue.sentences import Sentence, message, said, say
 
 _KINDS: Mapping[type, str] = {
@@ -54,7 +55,7 @@ def _message(detail: Any, path: Path, model: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
         return unknown_field(str(path[-1]), _fields_at(model, path[:-1]))
     if kind in _BOUNDS:
-        return say(_BOUNDS[kind], limit=f"{next(iter(context.values())):g}", value=_shown(detail["input"]))
+        return say(_BOUNDS[kind], limit=written(next(iter(context.values()))), value=_shown(detail["input"]))
     if kind in _WORDS:
         return _WORDS[kind](detail["input"])
     if kind == "literal_error":

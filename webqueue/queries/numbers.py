@@ -1,7 +1,11 @@
-"""Numbers that come from outside, in forms, addresses, cursors and commands: more can be written than anything has."""
+"""Numbers that come from outside, in forms, addresses, cursors and commands, and how they are written there.
+
+More digits can come than anything has.
+"""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Final
 
 # Where PostgreSQL's integer ends: a statement that asks for a larger one fails.
@@ -18,6 +22,12 @@ def whole(text: str, low: int, high: int) -> int | None:
         return None
     number = int(digits)
     return number if low <= number <= high else None
+
+
+def written(number: float) -> str:
+    """A finite number as people write it: every digit that it has, no exponent, and no useless `.0`."""
+    text = f"{Decimal(str(number)):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def is_number(number: int) -> bool:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from webqueue.errors import InvalidInputError, Problem
+from webqueue.queries.numbers import written
 from webqueue.web.languages import gettext, told
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
-_DECIMAL: Final = re.compile(r"[+-]?[0-9]{0,15}\.?[0-9]{1,15}")
+# The smallest number that a computer knows has some 340 digits behind its point.
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]{1,30}|[0-9]{0,30}\.[0-9]{1,400})")
 _PART: Final = re.compile(r"\[(\d+)\]")
 
 
@@ -77,7 +79,7 @@ def as_text(value: Any) -> Any:
         return "\n".join(str(item) for item in value)
     if isinstance(value, Mapping | list | tuple):
         return json.dumps(value, ensure_ascii=False, indent=2)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return written(value) if isinstance(value, float) else str(value)
 
 
 def header_lines(headers: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from webqueue.handlers.protocol import Context
+from webqueue.queries.numbers import written
 
 # The rest of the worker's environment stays with the worker: the database's password and whatever else an
 # administrator gave the service is not the business of a program that reads strangers' pages.
@@ -53,7 +54,7 @@ def _facts(ctx: Context, user_agent: str) -> dict[str, str]:
         "WEBQUEUE_SITE": ctx.site.code,
         "WEBQUEUE_BASE_URL": ctx.site.base_url,
         "WEBQUEUE_RATE_KEY": ctx.job.rate_key,
-        "WEBQUEUE_INTERVAL_SEC": f"{ctx.target.interval_sec:g}",
+        "WEBQUEUE_INTERVAL_SEC": written(ctx.target.interval_sec),
         "WEBQUEUE_USER_AGENT": user_agent,
         "WEBQUEUE_CHECKPOINT": json.dumps({**data, "page": page}, ensure_ascii=False),
         "WEBQUEUE_CHECKPOINT_PAGE": str(page),

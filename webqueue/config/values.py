@@ -23,7 +23,6 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.
 _MAX_HEADER = 8000
 _MAX_TEXT = 10_000
 _MAX_LINE = 500
-_PROXY_SCHEMES = ("http", "https")
 
 
 def is_code(value: str) -> bool:
@@ -71,8 +70,8 @@ def _proxy(value: str) -> str:
         host_of(f"http://{value.partition('://')[2]}")
     except (ValueError, InvalidInputError):
         raise ValueError(say("is no address of a proxy; write http://host:port")) from None
-    if parts.scheme not in _PROXY_SCHEMES:
-        raise ValueError(say("must start with http:// or https://"))
+    if parts.scheme != "http":  # as the transport, which would refuse every fetch
+        raise ValueError(say("must be http://host:port; https targets go through it by CONNECT"))
     return value
 
 

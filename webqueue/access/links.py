@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from webqueue.access.hashing import hash_of
 from webqueue.access.users import create_user, has_users
 from webqueue.errors import WebqueueError
 from webqueue.models import AuditEntry, Role, StoredSetting, User
@@ -99,7 +99,7 @@ def use_login_link(session: Session, token: str, now: datetime) -> User:
 def _store(
     session: Session, name: str, token: str, expires_at: datetime, now: datetime, more: dict[str, Any]
 ) -> None:
-    value = {"hash": _hash(token), "expires_at": expires_at.isoformat(), **more}
+    value = {"hash": hash_of(token), "expires_at": expires_at.isoformat(), **more}
     session.add(StoredSetting(name=name, value=value, changed_at=now))
     session.flush()
 
@@ -107,16 +107,11 @@ def _store(
 def _fits(stored: Any, token: str, now: datetime) -> bool:
     return (
         isinstance(stored, dict)
-        and secrets.compare_digest(stored["hash"], _hash(token))
+        and secrets.compare_digest(stored["hash"], hash_of(token))
         and now < datetime.fromisoformat(stored["expires_at"])
     )
 
 
 def _login_name(token: str) -> str:
     """Found by a part of the hash, which is no way back to the token."""
-    return _LOGIN + _hash(token)[:32]
-
-
-def _hash(token: str) -> str:
-    # 256 random bits need no slow hash: there is nothing to guess.
-    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+    return _LOGIN + hash_of(token)[:32]

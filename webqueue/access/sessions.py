@@ -5,7 +5,6 @@ The cookie has a random key; only its hash is stored, so that a copy of the data
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Final
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
+from webqueue.access.hashing import hash_of
 from webqueue.access.rules import MAX_ADDRESS, storable
 from webqueue.access.users import drop_sessions, find_user
 from webqueue.errors import NotFoundError
@@ -71,7 +71,7 @@ def begin_session(session: Session, user: User, *, address: str, agent: str, now
     key = secrets.token_urlsafe(32)
     session.add(
         UserSession(
-            key_hash=_hash(key),
+            key_hash=hash_of(key),
             user_id=user.id,
             created_at=now,
             last_seen_at=now,
@@ -87,7 +87,7 @@ def find_session(session: Session, key: str, now: datetime) -> LoggedIn | None:
     found = session.execute(
         select(UserSession.id, UserSession.last_seen_at, User)
         .join(User, User.id == UserSession.user_id)
-        .where(UserSession.key_hash == _hash(key))
+        .where(UserSession.key_hash == hash_of(key))
     ).one_or_none()
     if found is None or found.User.disabled_at is not None or found.last_seen_at <= now - LIFETIME:
         return None
@@ -172,8 +172,3 @@ def end_sessions(session: Session, name: str, *, but: int | None = None, by: str
             before={"sessions": ended},
         )
     return ended
-
-
-def _hash(key: str) -> str:
-    # 256 random bits need no slow hash: there is nothing to guess.
-    return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()

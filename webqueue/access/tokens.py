@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,6 +10,7 @@ from typing import Final
 from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
+from webqueue.access.hashing import hash_of
 from webqueue.access.rules import checked_role, token_name_problems
 from webqueue.database import take_turn
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
@@ -56,7 +56,7 @@ def add_token(
     # 256 random bits: no slow hash is needed, and each request can afford this one.
     plaintext = PREFIX + secrets.token_urlsafe(32)
     session.add(
-        Token(name=name, token_hash=_hash(plaintext), role=checked, created_at=now, expires_at=expires_at)
+        Token(name=name, token_hash=hash_of(plaintext), role=checked, created_at=now, expires_at=expires_at)
     )
     after = {"role": str(checked), "expires_at": None if expires_at is None else expires_at.isoformat()}
     AuditEntry.record(session, at=now, by=by, action="created", kind="token", name=name, after=after)
@@ -66,7 +66,7 @@ def add_token(
 def bearer_of(session: Session, plaintext: str, now: datetime) -> Bearer | None:
     """Who holds this token; None when there is none, or it is revoked or has expired. Reads only."""
     # Looked up by hash: an index that compares byte by byte tells nothing about the token itself.
-    row = session.scalar(select(Token).where(Token.token_hash == _hash(plaintext)))
+    row = session.scalar(select(Token).where(Token.token_hash == hash_of(plaintext)))
     if row is None or row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
         return None
     due = row.last_used_at is None or row.last_used_at <= now - _USE_NOTED_EVERY
@@ -102,7 +102,3 @@ def revoke_token(session: Session, name: str, *, by: str, now: datetime) -> None
     if row.revoked_at is None:
         row.revoked_at = now
         AuditEntry.record(session, at=now, by=by, action="revoked", kind="token", name=row.name)
-
-
-def _hash(plaintext: str) -> str:
-    return hashlib.sha256(plaintext.encode("utf-8", "replace")).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import sys
 import threading
@@ -106,6 +107,23 @@ def test_pages_follow_a_running_job(admin: Admin, browser_page: BrowserPage) -> 
     )
     expect(page.get_by_text("6 of 40")).to_be_visible()
     assert page.title().startswith("(1 running) Overview")
+
+
+@pytest.mark.parametrize("hours", [-3, 3])
+def test_a_computer_whose_clock_is_wrong_tells_the_right_times(
+    admin: Admin, browser_page: BrowserPage, hours: int
+) -> None:
+    fill(admin.database)
+    page = browser_page()
+    page.clock.install(time=datetime.now(UTC) + timedelta(hours=hours))
+    page.goto(admin.login_link())
+    page.goto(f"{admin.url}/rate-keys/shop.example.com")
+    began = datetime.now(UTC)
+    expect(page.locator("#updated")).to_have_text(
+        re.compile(f"Updated ({began:%H}|{began + timedelta(minutes=5):%H}):")
+    )
+    page.clock.run_for(6_000)  # times are written anew every 5 s
+    expect(page.locator("#now time[data-relative]").first).to_have_text(re.compile(r"in 2\d min"))
 
 
 def test_a_log_that_begins_says_no_longer_that_it_is_empty(admin: Admin, browser_page: BrowserPage) -> None:

@@ -8,20 +8,24 @@
   const words = JSON.parse(document.querySelector("meta[name=webqueue-words]")?.content || "{}");
   const say = (name, values) => (words[name] || "").replace(/\{(\w+)\}/g, (_, key) => values[key]);
 
+  // A computer whose clock is wrong would tell wrong times. A page takes less than 30 s to arrive.
+  const behind = Date.parse(document.querySelector("meta[name=webqueue-now]")?.content) - Date.now();
+  const now = () => Date.now() + (Math.abs(behind) > 30000 ? behind : 0);
+
   // Polling: soon while something runs, seldom else, never in a hidden tab.
-  let timer = 0, silence = 0, polling = false, answeredAt = Date.now(), failed = false;
+  let timer = 0, silence = 0, polling = false, answeredAt = now(), failed = false;
 
   const clock = (at) => at.toISOString().slice(11, 19) + " UTC";
   const showUpdated = () => {
     const place = byId("updated");
     if (!place || !byId("poll")) return;
-    const late = failed || Date.now() - answeredAt >= UNANSWERED_AFTER;
+    const late = failed || now() - answeredAt >= UNANSWERED_AFTER;
     place.hidden = false;
     place.className = late ? "late" : "";
     place.textContent = say(late ? "late" : "updated", { time: clock(new Date(answeredAt)) });
   };
   const answered = () => {
-    answeredAt = Date.now();
+    answeredAt = now();
     clearTimeout(silence);
     silence = setTimeout(() => { if (!document.hidden) showUpdated(); }, UNANSWERED_AFTER);
   };
@@ -58,7 +62,7 @@
 
   // Relative times, in the words of the server (webqueue/web/formats.py).
   const relative = (at) => {
-    const distance = (at - Date.now()) / 1000, size = Math.abs(distance);
+    const distance = (at - now()) / 1000, size = Math.abs(distance);
     if (size < 5) return say(distance >= 0 ? "now" : "justNow");
     let text;
     if (size < 60) text = say("s", { s: Math.floor(size) });

@@ -82,6 +82,7 @@ def init_app(app: Flask) -> None:
         is_ahead=is_ahead,
         local=local,
         script_words=script_words,
+        page_time=page_time,
         **words.GLOBALS,
     )
 
@@ -135,6 +136,11 @@ def relative(at: datetime, now: datetime) -> str:
 def as_written(value: Any) -> str:
     """A value as the API and the forms write it: a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def page_time() -> str:
+    """When the page was made, by which `app.js` knows how wrong the clock of its computer is."""
+    return clock.local_now().isoformat(timespec="milliseconds")
 
 
 def script_words() -> str:

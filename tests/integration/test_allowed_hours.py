@@ -60,7 +60,7 @@ def test_run_now_waits_for_the_opening_and_says_so(world: World, now: Clock) -> 
         ("No worker is alive: start one with `webqueue serve` or `webqueue worker`.",),
     )
     assert told.message == (
-        "Site example is visited 22:00-06:00 (Asia/Shanghai) only; it opens 2026-11-29 22:00 +0800."
+        "Site example is visited 22:00-06:00 (Asia/Shanghai) only; it opens 2026-11-29 22:00 +08:00."
     )
     now.now = OPENS
     assert world.claim_one().lease.job_id == job_id

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 
 from flask import Response
 
@@ -19,21 +15,13 @@ from webqueue.api.problems import field_problem, json_response
 from webqueue.api.routes import CURSOR, Asked, Parameter, Route, limit
 from webqueue.config.values import is_code
 from webqueue.errors import InvalidInputError, Problem
-from webqueue.queries.ticking import TickingTarget, ticking_targets
+from webqueue.queries.coming import coming_ticks
 
 _LONGEST_SPAN = timedelta(days=62)
 _DEFAULT_SPAN = timedelta(days=1)
 _LIMIT = 200
 _MAX_LIMIT = 1000
 _NAMES = {"schedule": "cron", "timezone": "tz"}
-
-
-@dataclass(frozen=True, order=True)
-class _Tick:
-    at: datetime
-    target: str
-    site: str
-    rate_key: str
 
 
 def preview(ask: Asked) -> Response:
@@ -71,12 +59,7 @@ def list_ticks(ask: Asked) -> Response:
         end = end or start + _DEFAULT_SPAN
         if not start < end <= start + _LONGEST_SPAN:
             raise field_problem("to", f"must be later than from, by at most {_LONGEST_SPAN.days} days")
-        targets = ticking_targets(session)
-    seen = _seen(cursor)
-    begin = start if seen is None else max(start, seen[0])
-    ticks = heapq.merge(*(_ticks(target, begin, end) for target in targets))
-    unseen = (tick for tick in ticks if seen is None or (tick.at, tick.target) > seen)
-    found = list(islice(unseen, limit + 1))
+        found = coming_ticks(session, start, end, after=_seen(cursor), limit=limit + 1)
     more = len(found) > limit
     items = [
         {"at": shapes.moment(tick.at), "target": tick.target, "site": tick.site, "rate_key": tick.rate_key}
@@ -109,15 +92,6 @@ ROUTES = (
         ),
     ),
 )  # fmt: skip
-
-
-def _ticks(target: TickingTarget, start: datetime, end: datetime) -> Iterator[_Tick]:
-    """The ticks of one target from `start` on, before `end`, worked out as they are asked for."""
-    schedule = cron.parse(target.schedule, target.timezone)
-    at = max(start, target.start_at or start) - timedelta(microseconds=1)
-    until = min(end, target.end_at + timedelta(microseconds=1)) if target.end_at else end
-    while (at := schedule.next_after(at)) < until:
-        yield _Tick(at, target.code, target.site, target.rate_key)
 
 
 def _seen(cursor: str | None) -> tuple[datetime, str] | None:

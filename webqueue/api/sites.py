@@ -103,7 +103,7 @@ _PAGE = (CURSOR, limit(_LIMIT, queries.MAX_LIMIT))
 _TARGET_FILTERS = (
     Parameter("site", "Code of the site."),
     Parameter("state", "State, as the pages have it."),
-    Parameter("q", "Words in code, site, note or tags."),
+    Parameter("q", "Words in code, note, owner or tags."),
 )
 ROUTES = (
     Route("GET", "/sites", Action.READ, list_sites, "List sites, by code.", {200: answers.Sites}, _PAGE),
@@ -112,7 +112,7 @@ ROUTES = (
         "PUT", "/sites/<code>", Action.CONFIGURE, put_site, "Make or replace a site.",
         {200: answers.Site, 201: answers.Site}, body=answers.SiteBody,
     ),
-    Route("DELETE", "/sites/<code>", Action.CONFIGURE, delete_site, "Delete a site without targets.", {204: None}),
+    Route("DELETE", "/sites/<code>", Action.CONFIGURE, delete_site, "Delete a site without jobs and documents, and its targets.", {204: None}),
     Route(
         "GET", "/targets", Action.READ, list_targets, "List targets, by code.", {200: answers.Targets},
         (*_TARGET_FILTERS, *_PAGE),

@@ -43,11 +43,30 @@ def resolve_url(session: Session, url: str, adapter: str | None = None) -> str:
         InvalidInputError: the URL has no host that every client would agree about.
     """
     groups = rate_groups(session)
-    sites = session.scalars(select(Site).order_by(Site.code))
+    return key_of_url(url, adapter=adapter, groups=groups, site_keys=_keys_of_hosts(session, groups))
+
+
+def keys_by_adapter(session: Session, url: str) -> dict[str, str]:
+    """The adapters with which a new site at this URL gets another key than without one, and that key.
+
+    Raises:
+        InvalidInputError: as for `resolve_url`.
+    """
+    groups = rate_groups(session)
+    hosts = _keys_of_hosts(session, groups)
+    plain = key_of_url(url, adapter=None, groups=groups, site_keys=hosts)
+    found = {
+        adapter: key_of_url(url, adapter=adapter, groups=groups, site_keys=hosts)
+        for adapter in sorted({group.adapter for group in groups if group.adapter is not None})
+    }
+    return {adapter: key for adapter, key in found.items() if key != plain}
+
+
+def _keys_of_hosts(session: Session, groups: Sequence[RateGroup]) -> dict[str, str]:
     keys: dict[str, str] = {}
-    for site in sites:
+    for site in session.scalars(select(Site).order_by(Site.code)):
         keys.setdefault(site.host, site_key(site, groups))
-    return key_of_url(url, adapter=adapter, groups=groups, site_keys=keys)
+    return keys
 
 
 @dataclass(frozen=True)

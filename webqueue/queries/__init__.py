@@ -5,7 +5,7 @@ Every function is bounded and runs on indexes; a page needs a fixed number of st
 
 from __future__ import annotations
 
-from webqueue.politeness.keys import resolve_url
+from webqueue.politeness.keys import keys_by_adapter, resolve_url
 from webqueue.queries.audit import AuditRow, get_audit, list_audit
 from webqueue.queries.changes import health_version, job_version, state_version
 from webqueue.queries.document_diff import Diff, version_diff
@@ -140,6 +140,7 @@ __all__ = [
     "job_log_tail",
     "job_version",
     "key_events",
+    "keys_by_adapter",
     "known_targets",
     "last_runs",
     "list_audit",

@@ -33,18 +33,24 @@ class ComingTick:
 
 
 def coming_ticks(
-    session: Session, start: datetime, end: datetime, *, rate_key: str | None = None, limit: int = 100
+    session: Session,
+    start: datetime,
+    end: datetime,
+    *,
+    rate_key: str | None = None,
+    after: tuple[datetime, str] | None = None,
+    limit: int = 100,
 ) -> tuple[ComingTick, ...]:
-    """The ticks from `start` on, before `end`, at most `limit`.
+    """The ticks from `start` on, before `end`, at most `limit`. A schedule that cannot be read has none.
 
     Args:
         rate_key: only those of targets that have this key.
+        after: the time and the target of the last one that was seen; only those behind it.
     """
     targets = [one for one in ticking_targets(session) if rate_key in {None, one.rate_key}]
-    merged = heapq.merge(
-        *(_ticks(target, start, end) for target in targets), key=lambda one: (one.at, one.target)
-    )
-    found = list(islice(merged, limit))
+    begin = start if after is None else max(start, after[0])
+    merged = heapq.merge(*(_ticks(target, begin, end) for target in targets), key=_place)
+    found = list(islice((tick for tick in merged if after is None or _place(tick) > after), limit))
     together = Counter((tick.at, tick.rate_key) for tick in found)
     return tuple(
         ComingTick(
@@ -52,6 +58,10 @@ def coming_ticks(
         )
         for tick in found
     )
+
+
+def _place(tick: ComingTick) -> tuple[datetime, str]:
+    return tick.at, tick.target
 
 
 def _ticks(target: TickingTarget, start: datetime, end: datetime) -> Iterator[ComingTick]:

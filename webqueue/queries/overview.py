@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from webqueue import clock
 from webqueue.models import Job, JobStatus, RateKey, Target
 from webqueue.queries.jobs import JobRow, chain_ends, job_rows
+from webqueue.queries.rate_keys import cooling_down
 from webqueue.queries.runs import QUEUED, RUNNING
 from webqueue.queries.site_keys import keys_of_sites
 
@@ -134,7 +135,7 @@ def next_runs(session: Session, *, limit: int = 8) -> tuple[NextRun, ...]:
         .order_by(Target.next_tick_at, Target.code)
         .limit(limit)
     ).all()
-    keys = keys_of_sites(session) if rows else {}
+    keys = keys_of_sites(session, {row.site_code for row in rows})
     return tuple(
         NextRun(
             target=row.code,
@@ -158,7 +159,7 @@ def _count(session: Session, condition: object) -> int:
 
 
 def _count_keys(session: Session, now: datetime) -> int:
-    return session.scalar(select(func.count()).select_from(RateKey).where(RateKey.cooldown_until > now)) or 0
+    return session.scalar(select(func.count()).select_from(RateKey).where(cooling_down(now))) or 0
 
 
 def _without_ids(error: str) -> str:

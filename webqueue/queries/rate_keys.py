@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, case, func, not_, select
+from sqlalchemy import ColumnElement, and_, case, func, not_, select
 from sqlalchemy.orm import Session, aliased
 
 from webqueue import clock
@@ -189,14 +189,24 @@ def _in_state(state: str, world: _World) -> Any:
     # There are never more running jobs than worker threads.
     stuck = RateKey.key.in_(sorted(world.stuck))
     paused = RateKey.paused_at.is_not(None)
-    cooling = and_(RateKey.cooldown_until.is_not(None), RateKey.cooldown_until > world.now)
+    cooling = cooling_down(world.now)
     return {
         "running": and_(leased, not_(stuck)),
         "stuck": and_(leased, stuck),
         "paused": and_(not_(leased), paused),
-        "cooling_down": and_(not_(leased), not_(paused), cooling),
+        "cooling_down": cooling,
         "idle": and_(not_(leased), not_(paused), not_(cooling)),
     }[state]
+
+
+def cooling_down(now: datetime) -> ColumnElement[bool]:
+    """Of keys: shut by nothing but a cooldown. One that runs is shown as running, and one that is paused as paused."""
+    return and_(
+        RateKey.status != RateKeyStatus.LEASED,
+        RateKey.paused_at.is_(None),
+        RateKey.cooldown_until.is_not(None),
+        RateKey.cooldown_until > now,
+    )
 
 
 def _unused_names(session: Session, world: _World, after: str) -> list[str]:

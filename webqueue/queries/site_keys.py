@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -11,16 +11,16 @@ from webqueue.models import Site
 from webqueue.politeness.keys import rate_groups
 from webqueue.politeness.rate_key import key_of_site
 
-# Sites are written by people; more than this many are not asked for at once.
-MAX_SITES = 5000
 
+def keys_of_sites(session: Session, codes: Collection[str] | None = None) -> Mapping[str, str]:
+    """The rate key of each site, by site code.
 
-def keys_of_sites(session: Session) -> Mapping[str, str]:
-    """The rate key of each site, by site code."""
+    Args:
+        codes: of these sites only.
+    """
     groups = rate_groups(session)
-    rows = session.execute(
-        select(Site.code, Site.rate_key, Site.base_url, Site.adapter).order_by(Site.code).limit(MAX_SITES)
-    )
+    query = select(Site.code, Site.rate_key, Site.base_url, Site.adapter).order_by(Site.code)
+    rows = session.execute(query if codes is None else query.where(Site.code.in_(codes)))
     return {
         row.code: key_of_site(
             own_key=row.rate_key, base_url=row.base_url, adapter=row.adapter, code=row.code, groups=groups

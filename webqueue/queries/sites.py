@@ -57,7 +57,7 @@ def site_codes(session: Session) -> tuple[str, ...]:
 
 
 def _rows(session: Session, sites: Sequence[Site]) -> tuple[SiteRow, ...]:
-    keys = keys_of_sites(session)
+    keys = keys_of_sites(session, [site.code for site in sites])
     counted = session.execute(
         select(Target.site_code, func.count())
         .where(Target.site_code.in_([site.code for site in sites]))

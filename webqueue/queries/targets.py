@@ -191,7 +191,7 @@ def _rows(session: Session, targets: Sequence[Target]) -> tuple[TargetRow, ...]:
         return ()
     codes = [target.code for target in targets]
     runs = last_runs_of_targets(session, codes)
-    keys = keys_of_sites(session)
+    keys = keys_of_sites(session, {target.site_code for target in targets})
     zones = dict(
         session.execute(
             select(Site.code, Site.timezone).where(Site.code.in_({target.site_code for target in targets}))

@@ -352,7 +352,7 @@ def _closed_words(site: str, closed: _Closed) -> str:
             problem=closed.hours.problem,
         )
     local = closed.opens.astimezone(ZoneInfo(closed.hours.timezone))
-    opens = f"{local:%Y-%m-%d %H:%M} {local:%z}"
+    opens = f"{local:%Y-%m-%d %H:%M} {local.isoformat()[-6:]}"
     return say(
         "Site %(site)s is visited %(hours)s (%(zone)s) only; it opens %(opens)s.",
         site=site,

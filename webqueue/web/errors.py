@@ -52,14 +52,10 @@ def _named(problem: Problem) -> str:
     return gettext("%(field)s: %(problem)s", field=problem.field, problem=told(problem.message))
 
 
-def _csrf(error: CSRFError) -> AnyResponse:
+def _csrf(_error: CSRFError) -> AnyResponse:
     if not current_user.is_authenticated and request.endpoint not in OPEN_ENDPOINTS:
         return to_login()
-    return _shown(
-        400,
-        gettext("The form was from another session. Open the page again and repeat it."),
-        str(error.description),
-    )
+    return _shown(400, gettext("The form was from another session. Open the page again and repeat it."))
 
 
 def _http(error: HTTPException) -> AnyResponse:
@@ -107,7 +103,7 @@ def _surprise(error: Exception) -> AnyResponse:
     return _shown(500)
 
 
-def _shown(code: int, message: str = "", detail: str = "") -> AnyResponse:
+def _shown(code: int, message: str = "") -> AnyResponse:
     title, advice = (told(sentence) for sentence in SENTENCES.get(code, SENTENCES[400]))
     if answers.by_htmx():
         html = render_template(
@@ -121,7 +117,6 @@ def _shown(code: int, message: str = "", detail: str = "") -> AnyResponse:
             "error.html",
             title=title,
             message=message or advice,
-            detail=detail,
             request_id=g.get("request_id", ""),
         ),
         code,

@@ -31,7 +31,7 @@ def index() -> Response:
         return nothing
     state = request.args.get("state") or None
     url = request.args.get("url", "").strip()
-    resolved, problem = _resolve(url)
+    resolved, by_adapter, problem = _resolve(url)
     return live.page(
         "rate_keys.html",
         version=version,
@@ -41,6 +41,7 @@ def index() -> Response:
         state=state,
         url=url,
         resolved=resolved,
+        by_adapter=by_adapter,
         sharing=queries.sites_by_key(session).get(resolved or "", ()),
         problem=problem,
     )
@@ -157,10 +158,11 @@ def _page_of(key: str) -> str:
     return url_for("rate_keys.show", key=key)
 
 
-def _resolve(url: str) -> tuple[str | None, str | None]:
+def _resolve(url: str) -> tuple[str | None, dict[str, str], str | None]:
+    """The key of a URL, those that it has with single adapters, and what is wrong with it."""
     if not url:
-        return None, None
+        return None, {}, None
     try:
-        return queries.resolve_url(reading(), url), None
+        return queries.resolve_url(reading(), url), queries.keys_by_adapter(reading(), url), None
     except InvalidInputError as error:
-        return None, told(error.problems[0].message)
+        return None, {}, told(error.problems[0].message)

@@ -11,7 +11,7 @@ from sqlalchemy import update
 from tests.helpers.api import TARGET, ApiClient, problem, run
 from webqueue import clock, jobs
 from webqueue.database import Database
-from webqueue.models import Process, RateKey
+from webqueue.models import Process, RateKey, Target
 
 PREVIEW = "schedule/preview?cron=0 3 * * 0&tz=UTC&after=2025-01-01T00:00:00Z&count=2"
 
@@ -66,6 +66,16 @@ def test_coming_ticks_are_listed_in_order(client: ApiClient) -> None:
     client.get("schedule")
     for query in ("from=2026-03-02&to=2026-03-01", "from=2026-01-01&to=2027-01-01"):
         assert problem(client.call("GET", f"schedule?{query}"), 422)["errors"][0]["field"] == "to"
+
+
+def test_a_schedule_that_cannot_be_read_has_no_ticks_and_hides_no_others(
+    client: ApiClient, database: Database
+) -> None:
+    client.call("PUT", "targets/odd", {**TARGET, "schedule": "0 5 * * *"})
+    with database.transaction() as session:
+        session.execute(update(Target).where(Target.code == "odd").values(timezone="Mars/Olympus"))
+    found = client.get("schedule?from=2026-03-01T00:00:00Z&to=2026-03-02T00:00:00Z")
+    assert {item["target"] for item in found["items"]} == {"news"}
 
 
 def test_status_and_health(client: ApiClient, database: Database) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from tests.helpers.asking import KEY, change_key, counted_statements, read, subm
 from webqueue import clock, jobs, queries
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError, NotFoundError
-from webqueue.models import DocumentVersion, Job, Process, Target
+from webqueue.models import DocumentVersion, Job, Process, RateKey, Target
 from webqueue.queries import DocumentFilter, TargetFilter
 
 
@@ -36,6 +36,27 @@ def test_the_overview_counts_and_groups(database: Database) -> None:
     upcoming = read(database, queries.next_runs)
     assert [run.at for run in upcoming] == sorted(run.at for run in upcoming)
     assert "archive_letters" not in {run.target for run in upcoming}, "it is paused"
+
+
+def test_the_count_of_cooldowns_is_that_of_the_list_it_leads_to(example: Database) -> None:
+    """A key that runs (a job may begin a cooldown and go on), and one that is paused, are shown as that."""
+
+    def counted() -> tuple[int, int]:
+        shown = read(example, lambda s: queries.list_rate_keys(s, state="cooling_down"))
+        return read(example, queries.counts).cooling_down, len(shown.items)
+
+    def begin(session: Session) -> None:
+        running_job(session, "news")
+        key = session.get_one(RateKey, KEY)
+        key.cooldown_until, key.cooldown_cause = clock.now(session) + timedelta(hours=1), "HTTP 429"
+
+    assert counted() == (0, 0)
+    example.run(begin)
+    assert counted() == (0, 0)
+    change_key(example, status="idle", leased_by=None)
+    assert counted() == (1, 1)
+    change_key(example, paused_at=datetime.now(UTC), paused_by="ann")
+    assert counted() == (0, 0)
 
 
 def test_a_failure_names_the_job_that_repeats_it_and_goes_when_that_is_done(example: Database) -> None:

@@ -189,6 +189,20 @@ def test_the_key_of_any_url_is_told(example: Database) -> None:
     assert read(example, queries.sites_by_key) == {KEY: ("example",)}
 
 
+def test_the_adapters_with_which_a_url_has_another_key_are_told(example: Database) -> None:
+    """The platform of one firewall is on many hosts, which have other pages as well."""
+
+    def of(url: str) -> tuple[str, dict[str, str]]:
+        return (
+            read(example, lambda s: queries.resolve_url(s, url)),
+            read(example, lambda s: queries.keys_by_adapter(s, url)),
+        )
+
+    assert of("http://www.gz.gd.gov.cn/") == ("www.gz.gd.gov.cn", {"gkmlpt": "gd_gkmlpt_shared"})
+    assert of("http://www.example.com/") == ("www.example.com", {})
+    assert of(f"http://{KEY}/") == (KEY, {}), "a site has it already"
+
+
 def test_ticks_that_were_skipped_in_a_row_are_one_mark_on_the_strip(example: Database) -> None:
     """After hours without a scheduler the strip still tells of the runs before."""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import click
 import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -16,6 +17,7 @@ from sqlalchemy.orm import Session
 from tests.helpers.admin import add_document, add_worker, finished_job, running_job
 from tests.helpers.command_line import CommandLine, command_line
 from webqueue import access, clock, jobs
+from webqueue.cli import cli
 from webqueue.database import Database
 from webqueue.models import Document, Job, RateKey, Role, Site, StoredSetting, Target
 
@@ -69,6 +71,74 @@ def configured(webqueue: CommandLine, file: Path) -> CommandLine:
 def counted(database: Database, model: type[Site | Target | Job | Document]) -> int:
     with database.reading() as session:
         return session.scalar(select(func.count()).select_from(model)) or 0
+
+
+BEGINNINGS = {
+    "db upgrade", "demo", "import", "restore", "scheduler", "serve", "token add", "user add", "web", "worker"
+}  # fmt: skip
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command, with its words."""
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {verb}", below) for verb, below in command.commands.items())
+        elif command is not None:
+            yield name, command
+
+
+def words_for(words: str, command: click.Command) -> list[str]:
+    """The command with some value for each of its arguments and required options, and no question."""
+    call = words.split()
+    for one in command.params:
+        if isinstance(one, click.Argument):
+            call.append("1")
+        elif one.name in {"yes", "password_stdin"}:
+            call.append(one.opts[0])
+    return call
+
+
+@pytest.fixture
+def nowhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Iterator[CommandLine]:
+    """A command line in a folder in which nobody has installed anything."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    with command_line(monkeypatch, capsys, []) as line:
+        yield line
+
+
+@pytest.mark.parametrize("words", sorted({words for words, _ in commands()} - BEGINNINGS))
+def test_a_command_in_a_wrong_folder_says_so_and_makes_nothing(
+    nowhere: CommandLine, words: str, tmp_path: Path
+) -> None:
+    said = nowhere(*words_for(words, dict(commands())[words]), stdin="correct horse battery\n")
+    file = tmp_path / "elsewhere" / "instance" / "webqueue.sqlite3"
+    assert said.complaint == (
+        f"There is no installation in {file}. Set WEBQUEUE_INSTANCE_PATH to the one that is meant; "
+        "`webqueue serve` makes a new one."
+    )
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_database_without_tables_is_no_installation(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    empty_database_url: str,
+    instance: Path,
+    tmp_path: Path,
+) -> None:
+    Database(empty_database_url, instance_path=instance).close()
+    environment = [("WEBQUEUE_INSTANCE_PATH", str(instance)), ("WEBQUEUE_DATABASE_URL", empty_database_url)]
+    with command_line(monkeypatch, capsys, environment) as line:
+        complaint = line("backup", tmp_path / "backup.tar.gz").complaint
+    assert complaint.startswith("There is no installation in ")
+    assert "Set WEBQUEUE_DATABASE_URL to the one that is meant" in complaint
+    assert not (tmp_path / "backup.tar.gz").exists()
 
 
 class TestImportAndExport:

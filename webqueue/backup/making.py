@@ -18,7 +18,7 @@ from sqlalchemy import create_engine, func, inspect, select, text
 from sqlalchemy.orm import Session
 
 import webqueue
-from webqueue import clock
+from webqueue import clock, migrations
 from webqueue.backup.archive import (
     POSTGRESQL_MEMBER,
     SQLITE_MEMBER,
@@ -57,9 +57,14 @@ def back_up(database: Database, settings: Settings, target: Path) -> Made:
         target: a file that does not exist yet, or a folder, in which the file is named by its time.
 
     Raises:
-        BackupError: there is such a file already, or a needed program is missing.
+        BackupError: the database has no tables, there is such a file already, or a needed program is missing.
         OSError: it cannot be written; nothing is left there.
     """
+    if not migrations.has_tables(database):
+        url = database.url.render_as_string(hide_password=True)
+        raise BackupError(
+            f"There is no installation in {url}. Set WEBQUEUE_DATABASE_URL to the one that is meant."
+        )
     with database.reading() as session:
         now = clock.now(session)
     path = _path(target, now)

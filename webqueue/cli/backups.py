@@ -45,7 +45,7 @@ def backup(target: Path) -> None:
 def restore(archive: Path, force: bool, paused: bool) -> None:
     """Restore a backup into this instance, in which nothing may run."""
     settings = load_settings()
-    with reached(settings) as database:
+    with reached(settings, creates=True) as database:
         try:
             done = backups.restore(database, settings, archive, force=force, paused=paused, by=person())
         except OSError as error:

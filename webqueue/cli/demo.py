@@ -118,7 +118,7 @@ def _serve(folder: Path, host: str, port: int) -> None:
         # Its servers are its own; the warning that crawls name no contact would puzzle who has just begun.
         contact="https://webqueue.invalid/demo",
     )
-    with _sites(folder) as sites_port, opened(settings) as (database, _settings):
+    with _sites(folder) as sites_port, opened(settings, creates=True) as (database, _settings):
         _fill(database, sites_port)
         run_roles(
             database,

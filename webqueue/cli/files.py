@@ -20,7 +20,7 @@ _SHOWN = 50
 def import_(file: Path, dry_run: bool) -> None:
     """Apply FILE (YAML; - is standard input) as a whole, or not at all."""
     text = _read(file)
-    with opened() as (database, _settings):
+    with opened(creates=True) as (database, _settings):
         try:
             with database.reading() as session:
                 prepared = config.prepare_import(session, text)

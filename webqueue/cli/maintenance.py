@@ -21,7 +21,7 @@ def db() -> None:
 @db.command()
 def upgrade() -> None:
     """Bring the tables up to this version; one process at a time does it."""
-    with reached(load_settings()) as database:
+    with reached(load_settings(), creates=True) as database:
         changed = migrations.upgrade(database)
     click.echo("upgraded" if changed else "up to date already")
 

@@ -6,6 +6,7 @@ import getpass
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from sqlalchemy import make_url
@@ -34,28 +35,37 @@ def load_settings(*, keeps_running: bool = False, **overrides: object) -> Settin
 
 
 @contextmanager
-def opened(loaded: Settings | None = None) -> Iterator[tuple[Database, Settings]]:
+def opened(loaded: Settings | None = None, *, creates: bool = False) -> Iterator[tuple[Database, Settings]]:
     """The database, with tables that fit this version.
 
     SQLite's are brought up to date here; elsewhere `webqueue db upgrade` does it, because other processes may run.
+
+    Args:
+        creates: as of `reached`.
 
     Raises:
         WebqueueError: the database cannot be reached, or its tables are of another version.
     """
     loaded = loaded or load_settings()
-    with reached(loaded) as database:
+    with reached(loaded, creates=creates) as database:
         prepare(database)
         yield database, loaded
 
 
 @contextmanager
-def reached(loaded: Settings) -> Iterator[Database]:
+def reached(loaded: Settings, *, creates: bool = False) -> Iterator[Database]:
     """The database, whatever its tables are.
 
+    Args:
+        creates: where there is no installation on SQLite, make one. Only what an installation may begin with does: any
+            other command, called in a wrong folder, would look at an empty one and find nothing wrong.
+
     Raises:
-        WebqueueError: it cannot be reached, or stopped working.
+        WebqueueError: it cannot be reached, stopped working, or is not there.
     """
     url = _checked_url(loaded)
+    if not creates:
+        _refuse_if_missing(loaded)
     database: Database | None = None
     try:
         database = Database(
@@ -65,6 +75,8 @@ def reached(loaded: Settings) -> Iterator[Database]:
             # Each thread of the web and of the workers holds one connection at a time; the loops share a few more.
             pool_size=loaded.threads + loaded.web_threads + _CONNECTIONS_OF_LOOPS,
         )
+        if not creates and database.is_sqlite and not migrations.has_tables(database):
+            raise _no_installation(loaded)
         yield database
     except DBAPIError as error:
         raise WebqueueError(f"The database {url} cannot be used: {error.orig}") from error
@@ -86,6 +98,28 @@ def reached(loaded: Settings) -> Iterator[Database]:
     finally:
         if database is not None:
             database.close()
+
+
+def _refuse_if_missing(loaded: Settings) -> None:
+    """Look for the SQLite file before it is opened, which would make it."""
+    url = make_url(loaded.url)
+    if url.get_backend_name() != "sqlite":
+        return
+    file = Path(str(url.database))
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise _no_installation(loaded) from None
+    except OSError as error:
+        raise WebqueueError(f"The database {file} cannot be used: {error.strerror}.") from error
+
+
+def _no_installation(loaded: Settings) -> WebqueueError:
+    file = Path(str(make_url(loaded.url).database))
+    variable = "WEBQUEUE_DATABASE_URL" if loaded.database_url else "WEBQUEUE_INSTANCE_PATH"
+    return WebqueueError(
+        f"There is no installation in {file}. Set {variable} to the one that is meant; `webqueue serve` makes a new one."
+    )
 
 
 def _checked_url(loaded: Settings) -> str:

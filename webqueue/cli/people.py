@@ -29,7 +29,7 @@ def user() -> None:
 def add_user(name: str, role: str, password_stdin: bool) -> None:
     """Add the user NAME."""
     password = _password(from_stdin=password_stdin)
-    with opened() as (database, _settings):
+    with opened(creates=True) as (database, _settings):
         database.run(
             lambda session: access.create_user(
                 session, name, password, role, by=person(), now=clock.now(session)
@@ -93,7 +93,7 @@ def token() -> None:
 def add_token(name: str, role: str, expires: datetime | None) -> None:
     """Print a new token, and nothing else; it cannot be shown again."""
     expires_at = expires.replace(tzinfo=UTC) if expires else None
-    with opened() as (database, _settings):
+    with opened(creates=True) as (database, _settings):
         click.echo(
             database.run(
                 lambda session: access.add_token(

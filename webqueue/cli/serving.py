@@ -41,7 +41,7 @@ threads_option = click.option("--threads", type=click.IntRange(1, 256), help="Wo
 @click.option("--paused", is_flag=True, help="Start with everything paused, as after restoring a copy.")
 def serve(host: str, port: int, threads: int | None, paused: bool) -> None:
     """Run web, scheduler and workers in one process."""
-    with opened(load_settings(keeps_running=True, threads=threads)) as (database, settings):
+    with opened(load_settings(keeps_running=True, threads=threads), creates=True) as (database, settings):
         if paused:
             database.run(lambda session: jobs.pause_all(session, by=person()))
         run_roles(database, settings, web_at=(host, port), works=True, schedules=True)
@@ -52,7 +52,7 @@ def serve(host: str, port: int, threads: int | None, paused: bool) -> None:
 @port_option
 def web(host: str, port: int) -> None:
     """Run the pages and the API only."""
-    with opened(load_settings(keeps_running=True)) as (database, settings):
+    with opened(load_settings(keeps_running=True), creates=True) as (database, settings):
         run_roles(database, settings, web_at=(host, port))
 
 
@@ -60,14 +60,14 @@ def web(host: str, port: int) -> None:
 @threads_option
 def worker(threads: int | None) -> None:
     """Run jobs only."""
-    with opened(load_settings(keeps_running=True, threads=threads)) as (database, settings):
+    with opened(load_settings(keeps_running=True, threads=threads), creates=True) as (database, settings):
         run_roles(database, settings, works=True)
 
 
 @click.command()
 def scheduler() -> None:
     """Make the jobs of due ticks only."""
-    with opened(load_settings(keeps_running=True)) as (database, settings):
+    with opened(load_settings(keeps_running=True), creates=True) as (database, settings):
         run_roles(database, settings, schedules=True)
 
 

@@ -86,6 +86,12 @@ def is_current(database: Database) -> bool:
     return revision == script.get_current_head()
 
 
+def has_tables(database: Database) -> bool:
+    """Whether there is an installation in this database, of whatever version."""
+    with database.engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision() is not None
+
+
 def knows(revision: str) -> bool:
     """Whether this version can bring tables of that revision up to date."""
     try:

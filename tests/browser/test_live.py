@@ -34,6 +34,7 @@ from tests.helpers.admin import (
     running_job,
 )
 from tests.helpers.pages import logged_in, polls
+from tests.helpers.ports import lasting_port
 from tests.helpers.waiting import wait_until
 from webqueue import clock, jobs
 from webqueue.models import Job, RateKey
@@ -348,15 +349,14 @@ def test_a_server_that_stopped_is_told_within_15_seconds_and_a_new_answer_ends_i
     )
     page = browser_page()
     page.clock.install()
+    port = lasting_port()
     with ExitStack() as stack:
         stack.callback(database.close)
-        with running_admin(large_settings, database) as admin:
+        with running_admin(large_settings, database, port) as admin:
             page.goto(admin.login_link())
             expect(page.locator("#poll")).to_have_attribute("data-seconds", "10")
             expect(page.locator("#updated")).to_contain_text("Updated")
             stop_clock(page)
-        port = urlsplit(admin.url).port
-        assert port is not None
         with hung_server(port) if silent else nullcontext():
             page.clock.run_for(15_000)
             expect(page.locator("#updated")).to_contain_text("No answer since")

@@ -11,7 +11,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from typing import IO, Self
 
 import psycopg
 
+from tests.helpers.ports import lasting_port
 from tests.helpers.requirements import MissingRequirementError
 from tests.helpers.waiting import wait_until
 
@@ -196,7 +196,7 @@ class PostgresServer:
         return [*prefix, "--", *command]
 
     def _launch(self) -> bool:
-        port = self.port or _free_port()
+        port = self.port or lasting_port()
         options = {
             "listen_addresses": "127.0.0.1",
             "port": str(port),
@@ -299,10 +299,3 @@ def _account() -> pwd.struct_passwd | None:
     raise MissingRequirementError(
         "As root, these tests need an account postgres or nobody for the PostgreSQL server."
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

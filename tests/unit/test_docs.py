@@ -87,7 +87,7 @@ def calls_in(text: str) -> Iterator[str]:
     inline = CODE.findall(FENCE.sub("", text))
     for line in [*shells, *inline]:
         line = line.partition(" #")[0]  # noqa: PLW2901 - a comment of the shell
-        for call in re.findall(r"(?:^|[\s/(&;=$])webqueue((?: [^&;|)`]+)?)(?=[&;|)]|$)", line):
+        for call in re.findall(r"(?:^|[\s(&;=$]|bin/)webqueue((?: [^&;|)`]+)?)(?=[&;|)]|$)", line):
             if call.strip():
                 yield call.strip()
 

@@ -16,7 +16,7 @@ from webqueue.config.many import Becoming, CheckedTarget, StoredTargets, check_t
 from webqueue.config.report import What
 from webqueue.config.store import Store
 from webqueue.database import take_turn
-from webqueue.errors import NotFoundError
+from webqueue.errors import InvalidInputError, NotFoundError, WebqueueError
 
 BulkChange = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -83,25 +83,29 @@ def change_targets(session: Session, prepared: PreparedChange, *, by: str, now: 
     )
 
 
-def pause_targets(session: Session, codes: Collection[str], *, by: str, now: datetime) -> tuple[str, ...]:
-    """Let some schedules rest, as `pause_target` does; those of the targets that are gone."""
+def pause_targets(
+    session: Session, codes: Collection[str], *, by: str, now: datetime
+) -> dict[str, WebqueueError]:
+    """Let some schedules rest, as `pause_target` does; of the other targets why not."""
     return _each(session, codes, functools.partial(pause_target, session, by=by, now=now))
 
 
-def resume_targets(session: Session, codes: Collection[str], *, by: str, now: datetime) -> tuple[str, ...]:
-    """Let some schedules go on, as `resume_target` does; those of the targets that are gone."""
+def resume_targets(
+    session: Session, codes: Collection[str], *, by: str, now: datetime
+) -> dict[str, WebqueueError]:
+    """Let some schedules go on, as `resume_target` does; of the other targets why not."""
     return _each(session, codes, functools.partial(resume_target, session, by=by, now=now))
 
 
-def _each(session: Session, codes: Collection[str], act: Callable[[str], None]) -> tuple[str, ...]:
+def _each(session: Session, codes: Collection[str], act: Callable[[str], None]) -> dict[str, WebqueueError]:
     take_turn(session, TURN)  # several rows are locked: not crosswise with somebody who changes some
-    gone = []
+    refused: dict[str, WebqueueError] = {}
     for code in sorted(codes):
         try:
             act(code)
-        except NotFoundError:
-            gone.append(code)
-    return tuple(gone)
+        except (InvalidInputError, NotFoundError) as error:
+            refused[code] = error
+    return refused
 
 
 def with_tags(*tags: str) -> BulkChange:

@@ -126,11 +126,12 @@ def resume_target(session: Session, code: str, *, by: str, now: datetime) -> Non
 
     Raises:
         NotFoundError: there is no such target.
+        InvalidInputError: its schedule cannot be read; it stays paused.
     """
     target = _target(session, code)
     if target.paused_at is not None:
-        target.paused_at = target.paused_by = None
         restart_ticks(target, session.get_one(Site, target.site_code), now)
+        target.paused_at = target.paused_by = None
         AuditEntry.record(session, at=now, by=by, action="resumed", kind="target", name=code)
 
 

@@ -18,10 +18,14 @@ def restart_ticks(target: Target, site: Site, now: datetime) -> None:
     """Let the schedule count from `now`: what came before is no missed tick of the new schedule.
 
     The row is what every scheduler reads, so an edit takes effect in all of them.
+
+    Raises:
+        InvalidInputError: the schedule or its timezone cannot be read; nothing is changed.
     """
+    tick = _next_tick(target, site, now)
     target.ticks_from = now
     target.schedule_error = None
-    target.next_tick_at = _next_tick(target, site, now)
+    target.next_tick_at = tick
     target.fires_at = None if target.next_tick_at is None else fires_at(target, target.next_tick_at)
 
 

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from webqueue import clock, config, jobs
 from webqueue.access import Action
 from webqueue.db import database, read_anew, reading
-from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
+from webqueue.errors import ConflictError, InvalidInputError, NotFoundError, WebqueueError
 from webqueue.models import JobSource
 from webqueue.web import answers, confirm, target_choice, target_list
 from webqueue.web.auth import needs, user_name
@@ -83,14 +83,15 @@ def resume() -> AnyResponse:
     )
 
 
-def _in_parts(act: Callable[..., tuple[str, ...]], came: str) -> Act:
+def _in_parts(act: Callable[..., Mapping[str, WebqueueError]], came: str) -> Act:
     """Do something with some targets at a time, each in a short transaction; all are one act of one time."""
     by, now = user_name(), clock.now(reading())
 
     def part(codes: Sequence[str]) -> Iterator[Came]:
-        gone = database().run(lambda s: act(s, codes, by=by, now=now))
-        yield from [(came, "")] * (len(codes) - len(gone))
-        yield from [("gone", "")] * len(gone)
+        refused = database().run(lambda s: act(s, codes, by=by, now=now))
+        yield from [(came, "")] * (len(codes) - len(refused))
+        for error in refused.values():
+            yield ("gone", "") if isinstance(error, NotFoundError) else ("refused", told_error(error))
 
     def every(codes: Sequence[str]) -> Iterator[Came]:
         for start in range(0, len(codes), AT_ONCE):

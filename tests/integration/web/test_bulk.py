@@ -129,6 +129,25 @@ def test_nothing_chosen_is_said(browser: Browser, five: None) -> None:
     assert browser.post("/bulk/jobs/cancel", all="1", up_to="x").status_code == 400
 
 
+def test_a_schedule_that_cannot_be_read_keeps_no_other_from_going_on(
+    browser: Browser, database: Database, five: None
+) -> None:
+    database.run(
+        lambda s: config.pause_targets(s, ["news_0", "news_1", "news_2"], by="ann", now=clock.now(s))
+    )
+    with database.transaction() as session:
+        session.execute(update(Target).where(Target.code == "news_1").values(timezone="Mars/Olympus"))
+    answer = confirmed(browser, browser.post("/bulk/targets/resume", target=["news_0", "news_1", "news_2"]))
+    assert answer.status_code == 303
+    page = browser.get("/targets").text
+    assert "2 targets resumed" in page
+    assert "1 target refused (" in page
+    assert "Mars/Olympus" in page
+    with database.reading() as session:
+        still = session.scalars(select(Target.code).where(Target.paused_at.is_not(None)))
+        assert list(still) == ["news_1"]
+
+
 def test_targets_are_run_paused_and_resumed_together(
     browser: Browser, five: None, database: Database
 ) -> None:

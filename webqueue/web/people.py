@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
 from flask import Blueprint, make_response, render_template, request, url_for
+from flask_login import current_user
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
@@ -72,8 +73,16 @@ def set_role(name: str) -> AnyResponse:
 @pages.post("/settings/users/<name>/password")
 @needs(Action.USERS)
 def set_password(name: str) -> AnyResponse:
-    """Give a user another password; their sessions end."""
+    """Give another user another password; their sessions end.
+
+    One's own is changed by `settings.password`, which asks for the old one: a screen that was left open must not let
+    anybody lock its user out.
+    """
     password = request.form.get("password", "")
+    user = access.find_user(reading(), name)
+    if user is not None and user.id == current_user.id:
+        refusal = gettext("Your own password is changed under You and health, with the old one.")
+        return _users_page(Form({"role": Role.VIEWER.value}), 422, refused={user.name: refusal})
     try:
         return _on_user(
             name,
@@ -82,7 +91,8 @@ def set_password(name: str) -> AnyResponse:
             password,
         )
     except InvalidInputError as error:
-        return answers.refused(told(error.problems[0].message), url_for("people.users"))
+        refusals = {} if user is None else {user.name: told(error.problems[0].message)}
+        return _users_page(Form({"role": Role.VIEWER.value}), 422, refused=refusals)
 
 
 @pages.post("/settings/users/<name>/disable")
@@ -185,13 +195,15 @@ def _days(text: str) -> int | None:
     return days
 
 
-def _users_page(form: Form, status: int = 200) -> AnyResponse:
+def _users_page(form: Form, status: int = 200, *, refused: Mapping[str, str] | None = None) -> AnyResponse:
+    """The page; `refused` has what is wrong with the new password of a user, by name."""
     session = reading()
     page = render_template(
         "users.html",
         section="settings",
         form=form,
         users=access.list_users(session),
+        refused=refused or {},
         sessions=access.count_sessions(session, clock.local_now()),
         roles=ROLES,
     )

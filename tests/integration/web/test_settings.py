@@ -52,6 +52,30 @@ def test_a_user_is_added_given_a_role_and_shut_out(app: Flask, browser: Browser,
     assert "bob" in browser.get("/settings/users").text
 
 
+def test_a_password_that_is_not_taken_is_told_at_its_user(browser: Browser, database: Database) -> None:
+    browser.post("/settings/users", name="bob", password=OTHER, role="viewer")
+    refused = browser.post("/settings/users/bob/password", password="short")
+    assert refused.status_code == 422
+    field = refused.text.partition('aria-label="New password of bob"')[2].partition("</td>")[0]
+    assert 'aria-describedby="password-wrong"' in field
+    assert "needed are 8" in field
+    assert 'value="short"' not in refused.text, "a password is not sent back"
+    assert browser.post("/settings/users/bob/password", password=f"{OTHER}!").status_code == 303
+
+
+def test_nobody_gives_themselves_a_password_without_the_old_one(
+    app: Flask, browser: Browser, database: Database
+) -> None:
+    page = browser.get("/settings/users").text
+    assert 'href="/settings#own-password"' in page
+    assert 'action="/settings/users/admin/password"' not in page
+    for name in ("admin", "Admin", " admin "):
+        refused = browser.post(f"/settings/users/{name}/password", password=OTHER)
+        assert refused.status_code == 422, name
+        assert "under You and health, with the old one" in refused.text
+    assert log_in(app, database, "admin", PASSWORD) == 303
+
+
 def test_the_last_administrator_stays_one(browser: Browser, database: Database) -> None:
     for path, more in (("role", {"role": "viewer"}), ("disable", {"confirmed": "yes"})):
         refused = browser.post(f"/settings/users/admin/{path}", **more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flask import Blueprint, Response, request, url_for
+from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue import clock, config, jobs, queries
@@ -14,6 +15,7 @@ from webqueue.queries.bookings import bookings
 from webqueue.web import answers, confirm, live
 from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
+from webqueue.web.forms import Form
 from webqueue.web.languages import gettext, told
 
 pages = Blueprint("rate_keys", __name__)
@@ -54,6 +56,11 @@ def show(key: str) -> Response:
     version = queries.state_version(session)
     if (nothing := live.unchanged(version)) is not None:
         return nothing
+    return _key_page(session, key, version)
+
+
+def _key_page(session: Session, key: str, version: str, described: Form | None = None) -> Response:
+    """The page of a key; `described` is what was said about it and refused."""
     row, now = queries.get_rate_key(session, key), clock.now(session)
     return live.page(
         "rate_key.html",
@@ -61,6 +68,7 @@ def show(key: str) -> Response:
         blocks=("head", "now", "queue", "evidence", "events"),
         section="rate_keys",
         key=row,
+        described=described or Form({"owner": row.owner, "note": row.note}),
         queue=queries.list_key_queue(session, key, limit=QUEUE_SHOWN),
         events=queries.key_events(session, key),
         blocked=blocks_of_key(session, key, now),
@@ -121,8 +129,12 @@ def describe(key: str) -> AnyResponse:
     try:
         database().run(lambda s: config.describe_key(s, key, owner=owner, note=note, by=by, now=clock.now(s)))
     except InvalidInputError as error:
-        problem = told(error.problems[0].message)
-        return answers.refused(gettext("Nothing was changed. %(problem)s", problem=problem), _page_of(key))
+        form = Form({"owner": owner, "note": note}, shown={"owner", "note"})
+        form.refuse(error)
+        session = reading()
+        response = _key_page(session, key, queries.state_version(session), form)
+        response.status_code = 422
+        return response
     read_anew()
     return answers.done(gettext("Owner and note of %(key)s are saved.", key=key), _page_of(key))
 

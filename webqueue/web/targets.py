@@ -12,9 +12,10 @@ from webqueue.db import database, reading
 from webqueue.errors import InvalidInputError
 from webqueue.models import JobSource
 from webqueue.queries.numbers import whole
-from webqueue.web import confirm, live, schedules, target_form, target_list
+from webqueue.web import answers, confirm, live, schedules, target_form, target_list
 from webqueue.web.answers import acted
 from webqueue.web.auth import may, needs, user_name
+from webqueue.web.forms import Form
 from webqueue.web.jobs import queued_words, submit_trial
 from webqueue.web.languages import gettext
 from webqueue.web.undo import with_undo
@@ -41,12 +42,21 @@ def show(code: str) -> Response:
     version = queries.state_version(session)
     if (nothing := live.unchanged(version)) is not None:
         return nothing
+    return _target_page(session, target, version)
+
+
+def _target_page(
+    session: Session, target: queries.TargetRow, version: str, run_with: Form | None = None
+) -> Response:
+    """The page of a target; `run_with` is how it should have been run, and was refused."""
+    code = target.code
     return live.page(
         "target.html",
         version=version,
         blocks=("head", "now", "runs", "interval"),
         section="targets",
         target=target,
+        run_with=run_with or Form({}),
         preview=schedules.preview(target.schedule, target.timezone, clock.now(session)),
         runs=queries.last_runs(session, code, length=RUNS_SHOWN),
         jobs=queries.list_jobs(session, queries.JobFilter(target=code), limit=10).items,
@@ -70,7 +80,13 @@ def _edits(session: Session, code: str) -> tuple[queries.AuditRow, ...]:
 @needs(Action.RUN)
 def run(code: str) -> AnyResponse:
     """Queue a job; an equal one that stands is named instead."""
-    by, force, from_page = user_name(), bool(request.form.get("force")), _from_page()
+    by, force = user_name(), bool(request.form.get("force"))
+    try:
+        from_page = _from_page()
+    except InvalidInputError as error:
+        if answers.by_htmx():
+            raise  # the form stays where it is, and a sentence is told
+        return _refused_run(code, error)
     new_id = jobs.new_job_id()
     return acted(
         url_for("targets.show", code=code),
@@ -130,6 +146,17 @@ def delete(code: str) -> AnyResponse:
         lambda _: with_undo(gettext("The target %(code)s is deleted.", code=code), "target", code),
         leave=True,
     )
+
+
+def _refused_run(code: str, error: InvalidInputError) -> Response:
+    form = Form.sent(request.form)
+    form.shown = {"from_page", "force"}
+    form.refuse(error)
+    session = reading()
+    target = queries.get_target(session, code)
+    response = _target_page(session, target, queries.state_version(session), form)
+    response.status_code = 422
+    return response
 
 
 def _from_page() -> int:

@@ -31,6 +31,23 @@ def test_run_now_says_what_came_of_it(browser: Browser, example: None, database:
         assert [job.from_page for job in session.scalars(select(Job).order_by(Job.seq))] == [0, 3]
 
 
+def test_a_start_page_that_is_none_is_told_in_its_form(
+    browser: Browser, example: None, database: Database
+) -> None:
+    refused = browser.post("/targets/news/run", from_page="3x", force="on")
+    assert refused.status_code == 422
+    form = refused.text.partition('<details id="run-with" open>')[2].partition("</details>")[0]
+    assert 'value="3x"' in form
+    assert 'aria-invalid="true"' in form
+    assert "is no page number." in form
+    assert 'id="force" checked' in form
+    answer = browser.post("/targets/news/run", headers=HTMX, from_page="3x")
+    assert answer.status_code == 400
+    assert "is no page number." in answer.text
+    with database.reading() as session:
+        assert session.scalars(select(Job)).all() == []
+
+
 def test_run_now_without_a_script_leads_back_and_says_the_same(browser: Browser, example: None) -> None:
     answer = browser.post("/targets/news/run", headers={"Referer": "http://localhost/targets?q=ne"})
     assert (answer.status_code, answer.headers["Location"]) == (303, "/targets?q=ne")

@@ -148,7 +148,7 @@ def test_a_nul_is_no_surprise_to_a_form(browser: Browser, path: str, fields: dic
 @pytest.mark.parametrize(
     ("path", "fields", "status"),
     [
-        ("/targets/news/run", {"from_page": "9" * 5000}, 400),
+        ("/targets/news/run", {"from_page": "9" * 5000}, 422),
         ("/settings/tokens", {"name": "ci", "role": "viewer", "days": "9" * 5000}, 422),
         ("/settings/retention", {"target": "news", "jobs": "9" * 5000}, 422),
         ("/settings/notifications", {"blocked_min": "9" * 5000}, 422),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from flask import Flask
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -43,8 +45,11 @@ def test_who_looks_after_a_key_and_what_others_should_know(
 def test_what_is_no_owner_is_refused(browser: Browser, example: None) -> None:
     for owner, note in (("two\nlines", ""), ("x" * 501, ""), ("", "x" * 10_001)):
         refused = browser.post(f"{PATH}/describe", owner=owner, note=note)
-        assert refused.status_code == 409
-        assert "Nothing was changed." in refused.text
+        assert refused.status_code == 422
+        assert re.search(r'<details id="describe" open>', refused.text)
+        field = "owner" if owner else "note"
+        assert f'id="f-{field}-wrong"' in refused.text
+        assert (owner or note) in refused.text, "what was typed is still there"
     assert browser.post("/rate-keys/nowhere.example/describe", owner="x").status_code == 404
 
 

@@ -11,10 +11,11 @@ from sqlalchemy.orm import Session
 from webqueue import clock, db, metrics, web
 from webqueue.api.blueprint import blueprint as api_blueprint
 from webqueue.api.callers import Caller
-from webqueue.api.status import health_blueprint
+from webqueue.api.status import HEALTH_PATHS, health_blueprint
 from webqueue.database import Database, take_turn
 from webqueue.models import StoredSetting
 from webqueue.settings import Settings
+from webqueue.web import hosts
 
 # Forms are short, and so are the API's: sites and targets, nothing to upload.
 MAX_REQUEST_BYTES: Final = 4_000_000
@@ -36,8 +37,9 @@ def create_app(settings: Settings, database: Database | None = None) -> Flask:
     app.config.update(
         SECRET_KEY=database.run(_session_secret),
         MAX_CONTENT_LENGTH=MAX_REQUEST_BYTES,
-        TRUSTED_HOSTS=[name.strip() for name in settings.trusted_hosts.split(",") if name.strip()] or None,
     )
+    trusted = [name.strip() for name in settings.trusted_hosts.split(",") if name.strip()]
+    hosts.init_app(app, trusted, open_to_any=HEALTH_PATHS)
     app.extensions["webqueue_settings"] = settings
     app.jinja_env.globals["names_contact"] = settings.names_contact
     db.init_app(app, database)

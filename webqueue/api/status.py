@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flask import Blueprint, Response
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -32,6 +34,9 @@ ROUTES = (
         {200: answers.Installation},
     ),
 )
+
+
+HEALTH_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 
 def health_blueprint(database: Database) -> Blueprint:

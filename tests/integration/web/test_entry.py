@@ -412,6 +412,29 @@ def test_only_the_hosts_of_the_settings_are_answered(settings: Settings, databas
         refused = client.open("/login", method=method, headers={"Host": "evil.example"})
         assert refused.status_code == 400
         assert "evil" not in refused.text
+    for path in ("/metrics", "/api/v1/status", "/static/app.js", "/healthz/"):
+        assert client.get(path, headers={"Host": "evil.example"}).status_code == 400, path
+    for path in ("/healthz", "/readyz"):
+        answer = client.get(path, headers={"Host": "10.0.0.7:8000"})
+        assert answer.is_json, "probes ask by the address of the machine"
+
+
+def test_the_documented_hosts_let_the_documented_requests_in(settings: Settings, database: Database) -> None:
+    docs = PACKAGE.parent / "docs"
+    (hosts,) = re.findall(
+        r"^Environment=WEBQUEUE_TRUSTED_HOSTS=(.+)$", (docs / "how-to/deploy.md").read_text(), re.MULTILINE
+    )
+    trusting = webqueue_settings.load(
+        instance_path=settings.instance_path, database_url=settings.database_url, trusted_hosts=hosts
+    )
+    client = create_app(trusting, database).test_client()
+    asked = set()
+    for page in ("how-to/api.md", "reference/api.md", "reference/admin.md"):
+        asked |= set(re.findall(r"[\w.]+:8000", (docs / page).read_text()))
+    assert asked
+    for host in asked | {"webqueue.example.org"}:
+        for path, status in (("/metrics", 401), ("/api/v1/jobs", 401), ("/login", 200)):
+            assert client.get(path, headers={"Host": host}).status_code == status, (host, path)
 
 
 def test_crawled_texts_are_escaped(browser: Browser, database: Database) -> None:

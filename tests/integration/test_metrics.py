@@ -18,6 +18,20 @@ from webqueue.metrics.requests import RequestsOfToday
 from webqueue.politeness.evidence import EvidenceLog, RequestLine
 from webqueue.settings import Settings
 
+# Statements after which the use of a token cannot be noted, as where the disk is full (SQLSTATE 53100).
+REFUSING = {
+    "sqlite": (
+        "CREATE TRIGGER full BEFORE UPDATE ON tokens BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END",
+    ),
+    "postgresql": (
+        """
+        CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql
+            AS $$ BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END $$
+        """,
+        "CREATE TRIGGER full_disk BEFORE UPDATE ON tokens EXECUTE FUNCTION full_disk()",
+    ),
+}
+
 
 @pytest.fixture
 def app(settings: Settings, database: Database) -> Flask:
@@ -56,6 +70,19 @@ def test_it_needs_a_token_or_a_login(app: Flask, database: Database) -> None:
     assert Browser(app, database, "viewer").get("/metrics").status_code == 200
     database.run(lambda s: access.revoke_token(s, "prometheus", by="test", now=clock.now(s)))
     assert client.get("/metrics").status_code == 401
+
+
+def test_it_is_read_while_nothing_can_be_written(app: Flask, database: Database) -> None:
+    """A disk that is full: nobody may be kept from looking at why."""
+    authorized = header(database)
+    with database.engine.begin() as connection:
+        for statement in REFUSING[connection.dialect.name]:
+            connection.exec_driver_sql(statement)
+    client = app.test_client()
+    for path in ("/metrics", "/api/v1/status"):
+        answer = client.get(path, headers=authorized)
+        assert answer.status_code == 200, path
+        assert answer.mimetype != "text/html"
 
 
 def test_it_tells_what_pages_tell(app: Flask, database: Database, settings: Settings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webqueue.access.auditing import audit
+from webqueue.access.bearers import bearer_in
 from webqueue.access.links import (
     LinkRefusedError,
     new_login_link,
@@ -58,6 +59,7 @@ __all__ = [
     "allows",
     "audit",
     "authenticate",
+    "bearer_in",
     "bearer_of",
     "begin_session",
     "change_own_password",

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from flask import request
-from sqlalchemy.exc import DBAPIError
 
-from webqueue import access, clock, logs
+from webqueue import access
 from webqueue.access import Action
 from webqueue.api.problems import ForbiddenError, UnauthorizedError
 from webqueue.database import Database
-
-log = logs.get(__name__)
-
-_LONGEST_TOKEN: Final = 200
 
 
 @dataclass(frozen=True)
@@ -71,26 +65,11 @@ def _password_of_reader() -> str:
 
 
 def _bearer(database: Database, header: str) -> Caller:
-    scheme, _, token = header.partition(" ")
-    token = token.strip()
-    if scheme.lower() == "bearer" and token.isascii() and 0 < len(token) <= _LONGEST_TOKEN:
-        with database.reading() as session:
-            now = clock.now(session)
-            bearer = access.bearer_of(session, token, now)
-        if bearer is not None:
-            if bearer.use_is_due:
-                _note_use(database, bearer)
-            return Caller(f"token:{bearer.name}", bearer.role)
+    bearer = access.bearer_in(database, header)
+    if bearer is not None:
+        return Caller(f"token:{bearer.name}", bearer.role)
     # RFC 6750 section 3.1
     raise UnauthorizedError(
         "The token is unknown, revoked or expired.",
         challenge='Bearer realm="webqueue", error="invalid_token"',
     )
-
-
-def _note_use(database: Database, bearer: access.Bearer) -> None:
-    try:
-        database.run(lambda session: access.note_use(session, bearer.token_id, clock.now(session)))
-    except DBAPIError as error:
-        # A disk that is full must not keep anybody from looking at why.
-        log.warning("use of a token not noted", token=bearer.name, error=str(error.orig))

@@ -6,18 +6,16 @@ The number of series is bounded: states and roles are few, and of rate keys the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from flask import Blueprint, Response, request
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from webqueue import access, clock
+from webqueue import access
 from webqueue.access import Action
 from webqueue.database import Database
 from webqueue.metrics.collecting import StateCollector
 from webqueue.metrics.requests import RequestsOfToday
-
-_LONGEST_TOKEN: Final = 200
 
 __all__ = ["blueprint"]
 
@@ -62,14 +60,5 @@ class _Unasked:
 
 
 def _role_of(database: Database, header: str) -> str | None:
-    scheme, _, token = header.partition(" ")
-    token = token.strip()
-    if scheme.lower() != "bearer" or not token.isascii() or not 0 < len(token) <= _LONGEST_TOKEN:
-        return None
-    with database.reading() as session:
-        bearer = access.bearer_of(session, token, clock.now(session))
-    if bearer is None:
-        return None
-    if bearer.use_is_due:
-        database.run(lambda session: access.note_use(session, bearer.token_id, clock.now(session)))
-    return str(bearer.role)
+    bearer = access.bearer_in(database, header)
+    return None if bearer is None else str(bearer.role)

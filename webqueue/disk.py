@@ -13,6 +13,7 @@ from typing import Final
 
 from sqlalchemy import make_url
 
+from webqueue.sentences import stored
 from webqueue.settings import Settings
 
 MIB: Final = 1024 * 1024
@@ -48,9 +49,12 @@ class Disk:
 
     def words(self) -> str:
         """How it stands, for people."""
-        return (
-            f"{self.folder} has {self.free // MIB:,} MB free of {self.total // MIB:,} MB; "
-            f"crawls need {-(-self.needed // MIB):,} MB"
+        return stored(
+            "%(folder)s has %(free)s MB free of %(total)s MB; crawls need %(needed)s MB",
+            folder=self.folder,
+            free=f"{self.free // MIB:,}",
+            total=f"{self.total // MIB:,}",
+            needed=f"{-(-self.needed // MIB):,}",
         )
 
 

@@ -26,6 +26,7 @@ from webqueue.jobs_sql.heads import QUEUED_STATUS, RUNNING_STATUS
 from webqueue.loops import Loop
 from webqueue.models import Job, JobSource, JobStatus, Site, StoredSetting, Target
 from webqueue.queries.bookings import OVERBOOKED, bookings, hours_to_keep, overbooked_keys
+from webqueue.sentences import part, stored
 
 log = logs.get(__name__)
 
@@ -41,6 +42,9 @@ ON_TIME: Final = timedelta(seconds=60)
 # Targets of one round, and ticks of one transaction: transactions stay short after a long absence.
 _TARGETS: Final = 500
 _TICKS: Final = 200
+
+# Statuses of a job that stands in a tick's way.
+_STANDING: Final = {JobStatus.QUEUED: part("queued"), JobStatus.RUNNING: part("running")}
 
 
 class Scheduler:
@@ -308,7 +312,12 @@ def _decided(target: Target, due: DueTicks, now: datetime) -> Iterator[tuple[dat
         if tick.at not in missed or tick.at in caught_up:
             yield tick.at, None
         else:
-            yield tick.at, f"missed: no scheduler ran at its time (catch_up: {target.catch_up})"
+            yield (
+                tick.at,
+                stored(
+                    "missed: no scheduler ran at its time (catch_up: %(catch_up)s)", catch_up=target.catch_up
+                ),
+            )
 
 
 def _wanted(target: Target) -> int:
@@ -334,7 +343,12 @@ def _overlap(session: Session, target: Target) -> str | None:
     standing = [row for row in open_jobs if target.overlap == "skip" or row.status == JobStatus.QUEUED]
     if not standing:
         return None
-    return f"overlap: job #{standing[0].seq} was still {standing[0].status}, and its target says {target.overlap}"
+    return stored(
+        "overlap: job #%(job)s was still %(state)s, and its target says %(overlap)s",
+        job=standing[0].seq,
+        state=_STANDING.get(standing[0].status, standing[0].status),
+        overlap=target.overlap,
+    )
 
 
 def _advance(

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
-from webqueue.sentences import Sentence, recalled, said, say, say_some
+from webqueue.sentences import Sentence, said, say, say_some
 from webqueue.web.languages import told
 
 
@@ -46,13 +46,3 @@ def test_errors_keep_the_sentence_that_they_were_raised_with() -> None:
     assert isinstance(missing, Sentence)
     assert type(said(ConflictError("It runs."))) is str
     assert said(InvalidInputError.of("name", say("is empty"))) == "name: is empty"
-
-
-def test_a_stored_text_is_the_sentence_again_that_it_was_made_as() -> None:
-    known = ("%(count)s of %(all)s (100%% sure?)", "HTTP %(status)s from %(host)s")
-    found = recalled("HTTP 429 from www.example.org", known)
-    assert isinstance(found, Sentence)
-    assert (found, found.message) == ("HTTP 429 from www.example.org", known[1])
-    assert found.values == {"status": "429", "host": "www.example.org"}
-    for other in ("HTTP 429", "http 429 from x", "HTTP 429 from x, as usual", "HTTP 429 from x\n", ""):
-        assert not isinstance(recalled(other, known), Sentence), other

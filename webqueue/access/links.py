@@ -44,8 +44,8 @@ def new_setup_link(session: Session, now: datetime) -> str:
 
 def setup_link_works(session: Session, token: str, now: datetime) -> bool:
     """Whether the link would make an administrator now; does not use it up."""
-    stored = session.scalar(select(StoredSetting.value).where(StoredSetting.name == _SETUP))
-    return _fits(stored, token, now) and not has_users(session)
+    kept = session.scalar(select(StoredSetting.value).where(StoredSetting.name == _SETUP))
+    return _fits(kept, token, now) and not has_users(session)
 
 
 def use_setup_link(session: Session, token: str, name: str, password: str, now: datetime) -> User:
@@ -55,10 +55,10 @@ def use_setup_link(session: Session, token: str, name: str, password: str, now: 
         LinkRefusedError: the link does not work (any more).
         InvalidInputError: name or password are not taken; the link still works.
     """
-    stored = session.scalar(
+    kept = session.scalar(
         delete(StoredSetting).where(StoredSetting.name == _SETUP).returning(StoredSetting.value)
     )
-    if not _fits(stored, token, now) or has_users(session):
+    if not _fits(kept, token, now) or has_users(session):
         raise LinkRefusedError
     user = create_user(session, name, password, Role.ADMIN, by="set-up link", now=now)
     user.last_login_at = now
@@ -70,9 +70,9 @@ def new_login_link(
 ) -> str:
     """The token of a link that logs `user` in once. Links that have expired are removed on the way."""
     token = secrets.token_urlsafe(32)
-    for stored in session.scalars(select(StoredSetting).where(StoredSetting.name.startswith(_LOGIN))).all():
-        if datetime.fromisoformat(stored.value["expires_at"]) <= now:
-            session.delete(stored)
+    for kept in session.scalars(select(StoredSetting).where(StoredSetting.name.startswith(_LOGIN))).all():
+        if datetime.fromisoformat(kept.value["expires_at"]) <= now:
+            session.delete(kept)
     _store(session, _login_name(token), token, now + valid_for, now, {"user_id": user.id})
     return token
 
@@ -83,12 +83,12 @@ def use_login_link(session: Session, token: str, now: datetime) -> User:
     Raises:
         LinkRefusedError: the link does not work (any more).
     """
-    stored = session.scalar(
+    kept = session.scalar(
         delete(StoredSetting).where(StoredSetting.name == _login_name(token)).returning(StoredSetting.value)
     )
-    if not _fits(stored, token, now):
+    if not _fits(kept, token, now):
         raise LinkRefusedError
-    user = session.get(User, stored["user_id"]) if stored else None
+    user = session.get(User, kept["user_id"]) if kept else None
     if user is None or user.disabled_at is not None:
         raise LinkRefusedError
     user.last_login_at = now
@@ -104,11 +104,11 @@ def _store(
     session.flush()
 
 
-def _fits(stored: Any, token: str, now: datetime) -> bool:
+def _fits(kept: Any, token: str, now: datetime) -> bool:
     return (
-        isinstance(stored, dict)
-        and secrets.compare_digest(stored["hash"], hash_of(token))
-        and now < datetime.fromisoformat(stored["expires_at"])
+        isinstance(kept, dict)
+        and secrets.compare_digest(kept["hash"], hash_of(token))
+        and now < datetime.fromisoformat(kept["expires_at"])
     )
 
 

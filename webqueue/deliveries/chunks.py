@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 from webqueue.errors import WebqueueError
 from webqueue.models import Document
+from webqueue.sentences import stored
 
 # Below this share of the capacity a chunk takes the next piece of text along.
 _FILLED: Final = 0.6
@@ -25,8 +26,10 @@ class SplitterMissingError(WebqueueError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The export for retrieval needs the package semantic-text-splitter: pip install 'webqueue[export]', where "
-            "the workers run."
+            stored(
+                "The export for retrieval needs the package semantic-text-splitter: pip install 'webqueue[export]', where "
+                "the workers run."
+            )
         )
 
 

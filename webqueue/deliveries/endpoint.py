@@ -10,6 +10,7 @@ from typing import Final, Self
 import httpx2
 
 from webqueue import __version__
+from webqueue.sentences import stored
 
 # What is wrong with one document and says nothing of the next (RFC 9110 §15.5).
 _ABOUT_THE_DOCUMENT: Final = frozenset(
@@ -82,11 +83,21 @@ class Endpoint:
             ) as answer:
                 told = b"" if answer.is_success else next(answer.iter_bytes(_TOLD), b"")
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise EndpointError(f"the endpoint cannot be reached: {type(error).__name__}: {error}") from error
+            raise EndpointError(
+                stored(
+                    "the endpoint cannot be reached: %(type)s: %(why)s",
+                    type=type(error).__name__,
+                    why=str(error),
+                )
+            ) from error
         if answer.is_success:
             return
         words = told.decode("utf-8", "replace").strip()[:_TOLD]
-        message = f"HTTP {answer.status_code} from the endpoint{': ' if words else ''}{words}"
+        message = (
+            stored("HTTP %(status)s from the endpoint: %(why)s", status=answer.status_code, why=words)
+            if words
+            else stored("HTTP %(status)s from the endpoint", status=answer.status_code)
+        )
         if answer.status_code in _ABOUT_THE_DOCUMENT:
             raise RefusedDocumentError(message)
         raise EndpointError(message, _wait_of(answer.headers.get("retry-after")))

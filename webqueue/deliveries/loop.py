@@ -19,6 +19,7 @@ from webqueue.leases.lease import Lease
 from webqueue.leases.states import ACTIVE_STATE_LEASE_SECONDS
 from webqueue.loops import Loop
 from webqueue.models import Delivery, DeliveryStatus
+from webqueue.sentences import stored
 from webqueue.settings import Settings
 
 log = logs.get(__name__)
@@ -138,7 +139,9 @@ class DeliveryLoop:
         deliverer = self._by_kind.get(work.kind)
         if deliverer is None:
             # Of another version, or its package is missing here: another process may know it.
-            return Again(f"nobody here delivers the kind {work.kind!r}", _UNKNOWN_KIND_WAIT_SEC)
+            return Again(
+                stored("nobody here delivers the kind %(kind)s", kind=repr(work.kind)), _UNKNOWN_KIND_WAIT_SEC
+            )
         try:
             return deliverer.deliver(work)
         except DeliveryLostError as error:

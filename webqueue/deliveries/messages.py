@@ -18,6 +18,7 @@ from webqueue.deliveries.channels import Channel
 from webqueue.deliveries.queue import enqueue
 from webqueue.deliveries.work import Again, Answer, Delivered, Work
 from webqueue.errors import NotFoundError
+from webqueue.sentences import stored
 
 log = logs.get(__name__)
 
@@ -67,7 +68,7 @@ def _notify(channel: Channel, work: Work) -> str:
     channels.keep_to_itself()
     one = apprise.Apprise()
     if not one.add(channel.url):
-        return f"{channel.name}: apprise does not know its address any more"
+        return stored("%(name)s: apprise does not know its address any more", name=channel.name)
     kind = apprise.NotifyType.SUCCESS if work.payload.get("good") else apprise.NotifyType.WARNING
     with _heard() as said:
         accepted = one.notify(
@@ -77,7 +78,12 @@ def _notify(channel: Channel, work: Work) -> str:
     if accepted:
         return ""
     told = " ".join(" ".join(said).split())
-    return channel.without_secrets(f"{channel.name} did not take it: {told or 'no reason given'}")[:500]
+    error = (
+        stored("%(name)s did not take it: %(why)s", name=channel.name, why=told)
+        if told
+        else stored("%(name)s did not take it: no reason given", name=channel.name)
+    )
+    return channel.without_secrets(error)[:500]
 
 
 class _Ear(logging.Handler):

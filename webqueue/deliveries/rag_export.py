@@ -33,6 +33,7 @@ from webqueue.deliveries.files import (
 from webqueue.deliveries.windows import KIND, give_back
 from webqueue.deliveries.work import Again, Answer, Delivered, DeliveryLostError, Work
 from webqueue.models import Document, Job, Target
+from webqueue.sentences import Sentence, stored
 from webqueue.settings import Settings
 
 log = logs.get(__name__)
@@ -43,7 +44,7 @@ _BETWEEN_MARKS_SEC: Final = 1.0
 _MOST_REFUSALS: Final = 3
 _MANY_REFUSED: Final = 20
 _FILE_BUSY_SEC: Final = 5.0
-_OFF: Final = "the export was switched off before it was through"
+_OFF: Final = stored("the export was switched off before it was through")
 
 
 @dataclass(frozen=True)
@@ -154,9 +155,9 @@ class _Export:
         except _StoppedError:
             return Again()
         except FileBusyError:
-            return Again("another delivery writes the file", _FILE_BUSY_SEC)
+            return Again(stored("another delivery writes the file"), _FILE_BUSY_SEC)
         except OSError as error:
-            return self.failed(f"{path} cannot be written: {error}")
+            return self.failed(stored("%(path)s cannot be written: %(why)s", path=path, why=str(error)))
         self._progress = _Progress(exported=documents, chunks=chunks)
         self.tell(f"{FOLDER}/{path.name}", key="file")
         return Delivered()
@@ -177,7 +178,7 @@ class _Export:
             return self.failed(str(error), error.wait_sec)
         refused = len(self._progress.refused)
         if refused and self._work.attempts + 1 < _MOST_REFUSALS:
-            return self.failed(f"{refused} documents were refused, the last with {self._error}")
+            return self.failed(_refused(refused, self._error))
         self.tell(self._error)
         return Delivered()
 
@@ -200,7 +201,7 @@ class _Export:
             self._progress.cursor if cursor is None else cursor, exported, chunks, tuple(sorted(refused))
         )
         if len(refused) >= _MANY_REFUSED:
-            raise EndpointError(f"{len(refused)} documents were refused, the last with {self._error}")
+            raise EndpointError(_refused(len(refused), self._error))
         if time.monotonic() - self._marked_at >= _BETWEEN_MARKS_SEC:
             self._mark()
 
@@ -310,3 +311,7 @@ def _tell_job(session: Session, job_id: str, told: Mapping[str, Any]) -> None:
         values = {"result": {**(found.result or {}), KIND: dict(told)}, "modified_at": clock.now(session)}
         statement = update(Job).where(Job.id == job_id).values(**values)
         session.execute(statement.execution_options(synchronize_session=False))
+
+
+def _refused(documents: int, error: str) -> Sentence:
+    return stored("%(count)s documents were refused, the last with %(why)s", count=documents, why=error)

@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborHTMLParser
 from webqueue.demo import content
 from webqueue.handlers.protocol import Context
 from webqueue.outcomes import Blocked, Cancelled, Done, Failed, Outcome
+from webqueue.sentences import stored
 
 BLOCK_SEC: Final = 30
 _NEWEST: Final = content.PER_PAGE * content.PAGES
@@ -39,21 +40,29 @@ def walk(ctx: Context, *, site: str, pages: int = content.PAGES, blocks_after: i
         notices = _notices(published, page)
         if not notices:
             return Failed(
-                f"No link to a notice on list page {page} of {published.name}: its site was redesigned. "
-                "A target of your own would get another item selector now; this one belongs to the demo."
+                stored(
+                    "No link to a notice on list page %(page)s of %(site)s: its site was redesigned. A "
+                    "target of your own would get another item selector now; this one belongs to the demo.",
+                    page=page,
+                    site=published.name,
+                )
             )
         for place, (number, title) in enumerate(notices, start=1):
             if not _waited(ctx):
                 return Cancelled({"notices": read})
             read += 1
             empty += not _has_text(published, number)
-            ctx.log(f"read: {title}")
+            ctx.log(stored("read: %(title)s", title=title))
             ctx.progress((page - 1) * content.PER_PAGE + place, pages * content.PER_PAGE, title)
         ctx.checkpoint(page)
         if page == blocks_after:
-            return Blocked(f"{published.name} turned the walk away, as the demo has it", BLOCK_SEC)
+            return Blocked(
+                stored("%(site)s turned the walk away, as the demo has it", site=published.name), BLOCK_SEC
+            )
     if read and empty == read:
-        return Done({"notices": read}, "None of the notices has a text: a script in the browser draws them.")
+        return Done(
+            {"notices": read}, stored("None of the notices has a text: a script in the browser draws them.")
+        )
     return Done({"notices": read})
 
 

@@ -17,7 +17,7 @@ from webqueue.handlers.crawl.urls import join
 from webqueue.handlers.protocol import Context, DocumentDraft, FetchError, Parameters, Request, Response
 from webqueue.outcomes import Cancelled, Done, Failed, Outcome
 from webqueue.politeness.evidence import masked_url
-from webqueue.sentences import say
+from webqueue.sentences import say, stored
 
 # RFC 9110 §5.6.2 (token) and §5.5 (visible characters; no line end, which would begin another header).
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -100,7 +100,11 @@ class HttpHandler:
         url = join(ctx.site.base_url, params.url)
         if url is None:
             return Failed(
-                f"params.url: {masked_url(params.url)} is no http address, seen from {ctx.site.base_url}."
+                stored(
+                    "params.url: %(url)s is no http address, seen from %(site)s.",
+                    url=masked_url(params.url),
+                    site=ctx.site.base_url,
+                )
             )
         if ctx.should_stop():
             return Cancelled()
@@ -125,7 +129,14 @@ class HttpHandler:
         self, ctx: Context, params: HttpParameters, url: str, response: Response, *, conditional: bool
     ) -> Outcome:
         result = _facts(response)
-        ctx.log(f"HTTP {response.status}, {len(response.body):,} bytes from {masked_url(response.url)}")
+        ctx.log(
+            stored(
+                "HTTP %(status)s, %(count)s bytes from %(url)s",
+                status=response.status,
+                count=f"{len(response.body):,}",
+                url=masked_url(response.url),
+            )
+        )
         if conditional and response.status == HTTPStatus.NOT_MODIFIED:
             ctx.seen(url)
             return Done({**result, "not_modified": True})
@@ -139,9 +150,11 @@ class HttpHandler:
             return Done({**result, "body": _text_of(response)[:_LONGEST_RESULT]})
         if params.keep == "document":
             draft = _draft(ctx, url, response)
-            stored = ctx.store(draft)
-            attention = None if response.body else f"The answer of {masked_url(url)} is empty."
-            return Done({**result, "document": stored.what}, attention=attention)
+            kept = ctx.store(draft)
+            attention = (
+                None if response.body else stored("The answer of %(url)s is empty.", url=masked_url(url))
+            )
+            return Done({**result, "document": kept.what}, attention=attention)
         return Done(result)
 
 
@@ -161,7 +174,12 @@ def _is_expected(status: int, ok_statuses: tuple[int, ...]) -> bool:
 
 def _unexpected(response: Response, params: HttpParameters) -> str:
     wanted = ", ".join(map(str, params.ok_statuses)) or "200 to 299"
-    return f"HTTP {response.status} from {masked_url(response.url)}; expected was {wanted} (ok_statuses)."
+    return stored(
+        "HTTP %(status)s from %(url)s; expected was %(wanted)s (ok_statuses).",
+        status=response.status,
+        url=masked_url(response.url),
+        wanted=wanted,
+    )
 
 
 def _draft(ctx: Context, url: str, response: Response) -> DocumentDraft:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import IO, Final
 
 from webqueue.handlers.lines import Line, LineSplitter, Thinning, shown
+from webqueue.sentences import stored
 
 _PIECE: Final = 65_536
 _LAST_LINES: Final = 40
@@ -126,4 +127,7 @@ class Output:
 
     def _tell_gap(self, lines: int) -> None:
         if lines:
-            self._tell(f"{lines:,} lines were left out here: they came too fast.", "warning")
+            self._tell(
+                stored("%(count)s lines were left out here: they came too fast.", count=f"{lines:,}"),
+                "warning",
+            )

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 from webqueue.handlers.json_safe import json_safe_dict
 from webqueue.handlers.protocol import Context, Parameters
 from webqueue.outcomes import Blocked, Cancelled, Checkpoint, Done, Failed, Outcome
-from webqueue.sentences import say
+from webqueue.sentences import say, stored
 
 _FUNCTION: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 # A function that takes these is one of govcrawler's kind, and gets that signature.
@@ -68,7 +68,7 @@ class PythonHandler:
         try:
             function = _load(params.function)
         except _CannotLoadError as error:
-            return Failed(f"params.function: {error}")
+            return Failed(stored("params.function: %(why)s", why=str(error)))
         if _SIGNS_OF_GOVCRAWLER.issubset(_parameter_names(function)):
             returned = _call_like_govcrawler(function, ctx, params.kwargs)
         else:
@@ -110,15 +110,21 @@ def _load(path: str) -> Callable[..., Any]:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise _CannotLoadError(
-            f"this worker has no module {error.name!r}; install it where the workers run"
+            stored(
+                "this worker has no module %(name)s; install it where the workers run", name=repr(error.name)
+            )
         ) from None
     for part in name.split("."):
         try:
             found = getattr(found, part)
         except AttributeError:
-            raise _CannotLoadError(f"the module {module_name!r} has no {name!r}") from None
+            raise _CannotLoadError(
+                stored("the module %(module)s has no %(name)s", module=repr(module_name), name=repr(name))
+            ) from None
     if not callable(found):
-        raise _CannotLoadError(f"{path!r} is a {type(found).__name__}, not a function")
+        raise _CannotLoadError(
+            stored("%(path)s is a %(type)s, not a function", path=repr(path), type=type(found).__name__)
+        )
     function: Callable[..., Any] = found
     return function
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from webqueue.errors import LeaseLostError, WebqueueError
 from webqueue.handlers.protocol import BlockedError, StopRequested
 from webqueue.outcomes import Blocked, Cancelled, Done, Failed, Outcome
+from webqueue.sentences import stored
 
 # What a traceback of a runaway recursion would take.
 _LONGEST_TRACEBACK: Final = 20_000
@@ -39,4 +40,10 @@ def checked(returned: object, kind: str) -> Outcome:
     """What a handler returned, when it is an outcome; else its failure."""
     if isinstance(returned, Done | Failed | Blocked | Cancelled):
         return returned
-    return Failed(f"The handler {kind!r} returned {returned!r:.200} instead of an outcome.")
+    return Failed(
+        stored(
+            "The handler %(kind)s returned %(returned)s instead of an outcome.",
+            kind=repr(kind),
+            returned=repr(returned)[:200],
+        )
+    )

@@ -19,9 +19,11 @@ from webqueue.job_verbs.settling import keep_gap_between_jobs, release, settle
 from webqueue.job_verbs.types import LEASE_SECONDS, MAX_EXTENSIONS, MAX_RECOVERIES, Claimed, Lease, Life
 from webqueue.jobs_sql import Head
 from webqueue.models import Job, JobLog, JobStatus, RateKey, RateKeyStatus, Site, Target
+from webqueue.politeness import causes
 from webqueue.politeness.keys import rate_groups, site_key
 from webqueue.politeness.rate_key import RateGroup
 from webqueue.politeness.reactions import interval_of, keep_gap, not_before, told_interval
+from webqueue.sentences import stored
 
 log = logs.get(__name__)
 # A silent worker is believed to be at work at most this long past its job's time limit.
@@ -100,14 +102,18 @@ def recover(session: Session, key: RateKey, job: Job, now: datetime) -> None:
     values: dict[str, Any] = {"leased_by": None, "modified_at": now}
     if job.stop_requested:
         values |= {"status": JobStatus.CANCELLED, "retry_at": None, "finished_at": now}
-        note = "cancelled: a stop was requested, and its worker is gone"
+        note = stored("cancelled: a stop was requested, and its worker is gone")
     elif job.attempt_count >= MAX_RECOVERIES:
-        note = f"abandoned after {MAX_RECOVERIES} restart recoveries"
+        note = stored("abandoned after %(count)s restart recoveries", count=MAX_RECOVERIES)
         values |= {"status": JobStatus.FAILED, "retry_at": None, "finished_at": now}
         values["error_msg"] = _appended(job.error_msg, note)
     else:
         attempt = job.attempt_count + 1
-        note = f"restart_during_run (recovery attempt {attempt}/{MAX_RECOVERIES})"
+        note = stored(
+            "restart_during_run (recovery attempt %(attempt)s/%(count)s)",
+            attempt=attempt,
+            count=MAX_RECOVERIES,
+        )
         values |= {
             "status": JobStatus.QUEUED,
             "retry_at": job.due_at,
@@ -119,7 +125,11 @@ def recover(session: Session, key: RateKey, job: Job, now: datetime) -> None:
         raise AssertionError(f"job {job.id} changed although its key {key.key} is locked")
     session.add(JobLog(job_seq=job.seq, at=now, level="warning", message=note))
     # Nobody can ask the lost worker when its last request was: it may have been just now.
-    keep_gap(key, now + timedelta(seconds=key.interval_sec), f"{told_interval(key)} after a lost worker")
+    keep_gap(
+        key,
+        now + timedelta(seconds=key.interval_sec),
+        causes.AFTER_LOST_WORKER % {"interval": told_interval(key)},
+    )
     keep_gap_between_jobs(session, key, now)
     log.warning(
         "job recovered", job=job.id, rate_key=key.key, lost_worker=job.leased_by, status=values["status"]
@@ -249,4 +259,4 @@ def _start(claim: _Round, key: RateKey, head: Head, site: Site) -> Claimed | Non
 
 
 def _appended(error_msg: str | None, note: str) -> str:
-    return f"{error_msg} | {note}" if error_msg else note
+    return stored("%(before)s | %(what)s", before=error_msg, what=note) if error_msg else note

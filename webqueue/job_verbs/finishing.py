@@ -18,6 +18,7 @@ from webqueue.outcomes import Blocked, Ending
 from webqueue.politeness import causes
 from webqueue.politeness.keys import rate_groups, site_key
 from webqueue.politeness.reactions import keep_gap, note_event, told_interval
+from webqueue.sentences import stored
 
 # A handler that did not stop is given this long to end with its process before its key opens again (P9).
 _UNSTOPPED_GAP: Final = timedelta(seconds=10)
@@ -106,7 +107,9 @@ def hand_back(
     if not jobs_sql.update_running(session, lease.job_seq, lease.token, values):
         raise LeaseLostError(lease.job_id)
     session.add(
-        JobLog(job_seq=job.seq, at=now, level="info", message="handed back at a clean stop of its worker")
+        JobLog(
+            job_seq=job.seq, at=now, level="info", message=stored("handed back at a clean stop of its worker")
+        )
     )
     release(key)
     settle(session, key, now)

@@ -24,6 +24,7 @@ from webqueue.politeness.keys import (
     site_key,
 )
 from webqueue.politeness.reactions import cool_down, grow_interval, note_clean_run
+from webqueue.sentences import stored
 
 _LONGEST_RETRY_WAIT: Final = timedelta(days=30)
 
@@ -91,7 +92,7 @@ def _done(session: Session, closing: Closing, ending: Done) -> Closing:
     result = dict(ending.result)
     if result_has_host_cooldown(result):
         # A crawler that met a block and went on: the key cools down, the job stays done (DESIGN section 6).
-        _seconds, adjustment = _cool_down(session, closing, "host_cooldown in the result", None)
+        _seconds, adjustment = _cool_down(session, closing, stored("host_cooldown in the result"), None)
         result |= adjustment
     elif closing.job.source != JobSource.TRY:
         note_clean_run(session, closing.key, closing.target, now=closing.now, job_id=closing.job.id)
@@ -101,7 +102,7 @@ def _done(session: Session, closing: Closing, ending: Done) -> Closing:
 def _failed(session: Session, closing: Closing, ending: Failed) -> Closing:
     result = dict(ending.result)
     if result_has_host_cooldown(result) or result_has_host_cooldown(ending.error):
-        _seconds, adjustment = _cool_down(session, closing, "host_cooldown in the error", None)
+        _seconds, adjustment = _cool_down(session, closing, stored("host_cooldown in the error"), None)
         result |= adjustment
     decided = replace(closing, status=JobStatus.FAILED, result=result, error_msg=ending.error)
     job, target = closing.job, closing.target
@@ -178,10 +179,10 @@ def _blocked(session: Session, closing: Closing, ending: Blocked) -> Closing:
 def _out_of_hours(session: Session, closing: Closing, ending: OutOfHours) -> Closing:
     """Continued in any case: a run that began shortly before the end may not have completed a page."""
     job, site = closing.job, closing.site
-    why = f"allowed hours {site.allowed_hours} ({site.timezone})"
+    hours = {"hours": site.allowed_hours, "zone": site.timezone}
     if not closing.may_be_followed:
         # A trial; a stop that was requested makes it cancelled anyway.
-        error = f"stopped at the end of the {why}"
+        error = stored("stopped at the end of the allowed hours %(hours)s (%(zone)s)", **hours)
         return replace(closing, status=JobStatus.FAILED, result=dict(ending.result), error_msg=error)
     kept = not _advanced(job)
     again = _follow_up(
@@ -191,6 +192,7 @@ def _out_of_hours(session: Session, closing: Closing, ending: OutOfHours) -> Clo
         cooldown_retry_count=job.cooldown_retry_count if kept else 0,
         failure_retry_count=job.failure_retry_count if kept else 0,
     )
+    why = stored("allowed hours %(hours)s (%(zone)s)", **hours)
     result = {**ending.result, "continued_by": again.id, "stopped_because": why}
     return replace(closing, status=JobStatus.DONE, result=result, follow_up_id=again.id)
 
@@ -203,13 +205,15 @@ def _advanced(job: Job) -> bool:
 
 def _out_of_time(session: Session, closing: Closing, ending: OutOfTime) -> Closing:
     job = closing.job
-    limit = f"time limit of {ending.max_runtime_sec} s"
     if not _advanced(job) or not closing.may_be_followed:
-        error = (
-            f"stopped at its {limit} without completing a page; raise max_runtime_sec, or look why it is slow"
+        error = stored(
+            "stopped at its time limit of %(seconds)s s without completing a page; raise max_runtime_sec, or look why it is "
+            "slow",
+            seconds=ending.max_runtime_sec,
         )
         return replace(closing, status=JobStatus.FAILED, result=dict(ending.result), error_msg=error)
     again = _follow_up(session, closing, JobSource.CONTINUE, cooldown_retry_count=0, failure_retry_count=0)
+    limit = stored("time limit of %(seconds)s s", seconds=ending.max_runtime_sec)
     result = {**ending.result, "continued_by": again.id, "stopped_because": limit}
     return replace(closing, status=JobStatus.DONE, result=result, follow_up_id=again.id)
 

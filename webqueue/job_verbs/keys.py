@@ -16,6 +16,7 @@ from webqueue.models import Job, Site, StoredSetting
 from webqueue.models.base import PAUSED_ALL
 from webqueue.politeness.keys import rate_groups, site_key
 from webqueue.politeness.reactions import note_event
+from webqueue.sentences import stored
 
 
 def pause_key(session: Session, key: str, *, by: str, note: str = "") -> None:
@@ -65,7 +66,7 @@ def lift_cooldown(session: Session, key: str, *, by: str) -> None:
             "cooldown_lifted",
             at=now,
             by=by,
-            message=f"was to end {row.cooldown_until:%F %T} UTC",
+            message=stored("was to end %(time)s UTC", time=f"{row.cooldown_until:%F %T}"),
         )
     row.cooldown_until = row.cooldown_cause = None
     settle(session, row, now)

@@ -17,7 +17,7 @@ from webqueue.job_verbs.submitting import find_job
 from webqueue.job_verbs.types import Life
 from webqueue.jobs_sql.heads import QUEUED
 from webqueue.models import AuditEntry, Job, JobLog, JobStatus, RateKey
-from webqueue.sentences import Sentence, say
+from webqueue.sentences import Sentence, say, stored
 
 _JUST_BEFORE: Final = timedelta(microseconds=1)
 
@@ -54,13 +54,24 @@ def cancel(session: Session, job_id: str, *, by: str, life: Callable[[str], Life
         _update_queued(
             session, job, {**asked, "status": JobStatus.CANCELLED, "retry_at": None, "finished_at": now}
         )
-        session.add(JobLog(job_seq=job.seq, at=now, level="info", message=f"cancelled while queued by {by}"))
+        session.add(
+            JobLog(
+                job_seq=job.seq,
+                at=now,
+                level="info",
+                message=stored("cancelled while queued by %(name)s", name=by),
+            )
+        )
         settle(session, key, now)
         return "cancelled"
     if not job.stop_requested:
         if not jobs_sql.update_running(session, job.seq, job.lease_token, asked):
             raise AssertionError(f"job {job.id} changed although its key {key.key} is locked")
-        session.add(JobLog(job_seq=job.seq, at=now, level="info", message=f"stop requested by {by}"))
+        session.add(
+            JobLog(
+                job_seq=job.seq, at=now, level="info", message=stored("stop requested by %(name)s", name=by)
+            )
+        )
     if not _is_lost(job, key, now, life):
         return "cancelling"
     session.flush()
@@ -110,7 +121,14 @@ def force_stop(
         forced = {"force_requested_at": now, "force_requested_by": by, "modified_at": now}
         if not jobs_sql.update_running(session, job.seq, job.lease_token, forced):
             raise AssertionError(f"job {job.id} changed although its key {key.key} is locked")
-        session.add(JobLog(job_seq=job.seq, at=now, level="warning", message=f"force stop requested by {by}"))
+        session.add(
+            JobLog(
+                job_seq=job.seq,
+                at=now,
+                level="warning",
+                message=stored("force stop requested by %(name)s", name=by),
+            )
+        )
         # It may end a process with other people's jobs in it: that is written down, unlike a cancel.
         AuditEntry.record(session, at=now, by=by, action="forced to stop", kind="job", name=job.id)
     return cancel(session, job_id, by=by, life=life)
@@ -140,7 +158,11 @@ def move_to_front(session: Session, job_id: str, *, by: str) -> None:
         due = min(due, put_off - _JUST_BEFORE)
     moved = {"due_at": due, "retry_at": due, "due_before_hours": None}
     _update_queued(session, job, {**moved, "moved_to_front_at": now, "modified_at": now})
-    session.add(JobLog(job_seq=job.seq, at=now, level="info", message=f"moved to the front by {by}"))
+    session.add(
+        JobLog(
+            job_seq=job.seq, at=now, level="info", message=stored("moved to the front by %(name)s", name=by)
+        )
+    )
     key.modified_at = now  # pages look whether a key has changed, and a leased one would not show it
     settle(session, key, now)
 

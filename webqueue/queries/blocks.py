@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from webqueue.models import KeyEvent
-from webqueue.politeness.causes import known
+from webqueue.sentences import StoredText
 
 BLOCKED: Final = "blocked"
 PERIOD: Final = timedelta(days=30)
@@ -52,7 +52,7 @@ def blocks_of_key(session: Session, key: str, now: datetime) -> Blocks:
         recent=recent,
         last_at=last.at,
         job_id=last.job_id,
-        cause=known(str(last.data.get("cause") or last.message)),
+        cause=StoredText(str(last.data.get("cause") or last.message)),
         seconds=last.data.get("seconds"),
         retry_after=last.data.get("retry_after"),
         responses=tuple(one for one in responses if isinstance(one, dict)),

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from webqueue.models import Delivery, DeliveryStatus
+from webqueue.sentences import StoredText
 
 MOST_SHOWN = 50
 
@@ -47,7 +48,7 @@ def open_deliveries(session: Session, kind: str) -> list[DeliveryRow]:
             target=str(row.payload.get("target", "")),
             job=str(row.payload.get("job", "")),
             attempts=row.attempts,
-            last_error=row.last_error or "",
+            last_error=StoredText(row.last_error or ""),
             created_at=row.created_at,
             next_try_at=row.retry_at,
         )

@@ -17,7 +17,7 @@ from webqueue.queries.numbers import LARGEST, is_number, whole
 from webqueue.queries.paging import Page, checked_limit, newest_first
 from webqueue.queries.runs import QUEUED, RUNNING, seconds_between
 from webqueue.queries.waiting import Waiting, waiting_for
-from webqueue.sentences import say
+from webqueue.sentences import StoredText, say
 
 # Of less than this no pace can be told.
 _PACE_SEC: Final = 10.0
@@ -312,7 +312,7 @@ def _job_row(job: Job, now: datetime) -> JobRow:
         rate_key=job.rate_key,
         source=job.source,
         status=CANCELLING if cancelling else job.status,
-        attention=job.attention,
+        attention=_stored(job.attention),
         force=job.force,
         due_at=job.due_at,
         enqueued_at=job.enqueued_at,
@@ -322,12 +322,12 @@ def _job_row(job: Job, now: datetime) -> JobRow:
         running_for_sec=seconds_between(job.started_at, job.finished_at or now),
         current_page=job.current_page,
         last_completed_page=job.last_completed_page,
-        progress=Progress(job.progress_current, job.progress_total, job.progress_message),
+        progress=Progress(job.progress_current, job.progress_total, StoredText(job.progress_message)),
         attempt_count=job.attempt_count,
         cooldown_retry_count=job.cooldown_retry_count,
         retry_of=job.retry_of,
         tick=job.tick,
-        error_msg=job.error_msg,
+        error_msg=_stored(job.error_msg),
         result=job.result,
         root_id=job.root_id,
         created_by=job.created_by,
@@ -341,6 +341,10 @@ def _job_row(job: Job, now: datetime) -> JobRow:
         leased_by=job.leased_by,
         counters=job.counters,
     )
+
+
+def _stored(text: str | None) -> str | None:
+    return None if text is None else StoredText(text)
 
 
 def job_id_of(session: Session, seq: int) -> str:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from webqueue.errors import InvalidInputError
 from webqueue.models import JobLog
 from webqueue.queries.numbers import bounded
-from webqueue.sentences import say
+from webqueue.sentences import StoredText, say
 
 MAX_LINES = 2000
 LINES_AROUND = 100
@@ -112,4 +112,4 @@ def job_log_around(session: Session, job_seq: int, line: int, *, only: LogFilter
 
 
 def _lines(rows: Sequence[JobLog]) -> tuple[LogLine, ...]:
-    return tuple(LogLine(row.id, row.at, row.level, row.message) for row in rows)
+    return tuple(LogLine(row.id, row.at, row.level, StoredText(row.message)) for row in rows)

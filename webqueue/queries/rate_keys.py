@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session, aliased
 from webqueue import clock
 from webqueue.errors import InvalidInputError, NotFoundError
 from webqueue.models import Job, KeyEvent, RateKey, RateKeyNote, RateKeyStatus, Target
-from webqueue.politeness.causes import known
 from webqueue.politeness.rate_key import is_key
 from webqueue.queries.jobs import JobRow, running_jobs
 from webqueue.queries.paging import MAX_LIMIT, Page, checked_limit
@@ -21,7 +20,7 @@ from webqueue.queries.runs import QUEUED, Run, last_runs_of_keys
 from webqueue.queries.site_keys import sites_by_key
 from webqueue.queries.stuck import stuck_keys
 from webqueue.queries.waiting import Waiting, waiting_for
-from webqueue.sentences import say
+from webqueue.sentences import StoredText, say
 
 KEY_STATES = ("running", "stuck", "cooling_down", "paused", "idle")
 
@@ -152,7 +151,7 @@ def key_events(session: Session, key: str, *, limit: int = 50) -> tuple[KeyEvent
         select(KeyEvent).where(KeyEvent.rate_key == key).order_by(KeyEvent.id.desc()).limit(limit)
     )
     return tuple(
-        KeyEventRow(row.id, row.at, row.kind, row.by, known(row.message), row.data, row.job_id)
+        KeyEventRow(row.id, row.at, row.kind, row.by, StoredText(row.message), row.data, row.job_id)
         for row in rows
     )
 
@@ -336,7 +335,7 @@ def _state(key: RateKey, world: _World) -> str:
 def _not_before(key: RateKey, now: datetime) -> NotBefore | None:
     """The later of cooldown and gap, while it lies ahead (DESIGN section 5)."""
     found = [
-        NotBefore(moment, kind, known(cause or ""))
+        NotBefore(moment, kind, StoredText(cause or ""))
         for moment, kind, cause in (
             (key.cooldown_until, "cooldown", key.cooldown_cause),
             (key.gap_until, "gap", key.gap_cause),

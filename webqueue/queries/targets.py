@@ -13,12 +13,11 @@ from sqlalchemy.orm import Session
 from webqueue import clock
 from webqueue.errors import InvalidInputError, NotFoundError
 from webqueue.models import IntervalChange, Job, Site, Target
-from webqueue.politeness.causes import known
 from webqueue.queries.jobs import JobRow, job_rows
 from webqueue.queries.paging import Page, by_code
 from webqueue.queries.runs import Run, last_runs_of_targets
 from webqueue.queries.site_keys import keys_of_sites
-from webqueue.sentences import say
+from webqueue.sentences import StoredText, say
 
 S = TypeVar("S", bound=Select[*tuple[Any, ...]])
 
@@ -143,7 +142,7 @@ def interval_changes(session: Session, target: str, *, limit: int = 10) -> tuple
         .limit(limit)
     )
     return tuple(
-        IntervalChangeRow(row.at, row.old_sec, row.new_sec, known(row.cause), row.job_id) for row in rows
+        IntervalChangeRow(row.at, row.old_sec, row.new_sec, StoredText(row.cause), row.job_id) for row in rows
     )
 
 

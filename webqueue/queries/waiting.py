@@ -12,12 +12,11 @@ from sqlalchemy.orm import Session, aliased
 
 from webqueue.models import Job, JobStatus, Process, RateKey, Site, StoredSetting
 from webqueue.models.base import PAUSED_ALL
-from webqueue.politeness.causes import known
 from webqueue.politeness.hours import AllowedHours, UnreadableHours, hours_of
 from webqueue.processes import LOW_DISK
 from webqueue.queries.runs import QUEUED, RUNNING, JobRef
 from webqueue.queries.stuck import does_not_stop
-from webqueue.sentences import say
+from webqueue.sentences import StoredText, say
 
 # Three missed heartbeats and a bit: a worker beats every 15 s (DESIGN section 5).
 ALIVE_FOR = timedelta(seconds=60)
@@ -97,7 +96,7 @@ def pool(session: Session, now: datetime) -> Pool:
         running=int(running or 0),
         paused_all=is_paused,
         paused_all_by=paused.changed_by if paused is not None and is_paused else None,
-        low_disks=tuple(sorted(set(low.values()))),
+        low_disks=tuple(map(StoredText, sorted(set(low.values())))),
         all_low=bool(low) and low.keys() == workers.keys(),
     )
 
@@ -301,7 +300,7 @@ def _gap_words(key: RateKey) -> str:
         return say(
             "The gap after the last visit to %(key)s is not over (%(cause)s).",
             key=key.key,
-            cause=known(key.gap_cause),
+            cause=StoredText(key.gap_cause),
         )
     return say("The gap after the last visit to %(key)s is not over.", key=key.key)
 
@@ -338,7 +337,7 @@ def _paused_words(key: RateKey) -> str:
 def _cooldown_words(key: RateKey) -> str:
     if key.cooldown_cause:
         return say(
-            "Rate key %(key)s is cooling down (%(cause)s).", key=key.key, cause=known(key.cooldown_cause)
+            "Rate key %(key)s is cooling down (%(cause)s).", key=key.key, cause=StoredText(key.cooldown_cause)
         )
     return say("Rate key %(key)s is cooling down.", key=key.key)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from webqueue.queries import JobRow
-from webqueue.sentences import say
+from webqueue.sentences import StoredText, say
 from webqueue.web import words
 from webqueue.web.languages import told
 
@@ -69,7 +69,9 @@ def figures_of(job: JobRow) -> Figures:
             if _is_number(value) and name not in _LEFT_OUT and (value or name in _ALWAYS)
         ],
         groups=[(_label(name), list(value.items())) for name, value in ordered if isinstance(value, Mapping)],
-        failures=[str(failure) for failure in failures[:_LONGEST_LIST]] if isinstance(failures, list) else [],
+        failures=[StoredText(failure) for failure in failures[:_LONGEST_LIST]]
+        if isinstance(failures, list)
+        else [],
         stopped_because=_because(because) if isinstance(because, str) else "",
     )
 
@@ -92,4 +94,4 @@ def _label(name: str) -> str:
 
 
 def _because(code: str) -> str:
-    return told(words.ENDS[code]) if code in words.ENDS else code.replace("_", " ")
+    return told(words.ENDS[code]) if code in words.ENDS else told(StoredText(code)).replace("_", " ")

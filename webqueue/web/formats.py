@@ -243,8 +243,8 @@ def is_ahead(at: datetime | None) -> bool:
 
 
 def error_words(error: str | None) -> str:
-    """The first line of an error, in words where it is one of webqueue's own codes."""
-    lines = (error or "").strip().splitlines()
+    """The first line of an error in the reader's language, in words where it is one of webqueue's own codes."""
+    lines = told(error or "").strip().splitlines()
     first = lines[0] if lines else ""
     if first.startswith("cooldown_abort; auto_retry_job="):
         return gettext("Blocked by the server. It is repeated by itself when the cooldown is over.")

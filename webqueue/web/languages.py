@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, Final
 
+from babel.messages.mofile import read_mo
 from flask import Flask, Response, g, has_request_context, request
 from flask_babel import Babel, get_locale, get_translations
 from flask_babel import force_locale as speaking
 from flask_login import current_user
 
 from webqueue.access import LANGUAGES
-from webqueue.sentences import Sentence, said
+from webqueue.sentences import PART, STORED, Messages, Sentence, StoredText, said
 
 # What `<html lang>` says; it also chooses the shapes of signs that Chinese and Japanese write differently.
 TAGS: Final = {code: {"zh": "zh-CN"}.get(code, code) for code in LANGUAGES}
@@ -37,6 +40,7 @@ def init_app(app: Flask) -> None:
     # Whatever a template prints, a Sentence is said in the reader's language.
     app.jinja_env.finalize = _printed
     app.jinja_env.globals.update(told=told, gap=between_sentences)
+    app.jinja_env.filters["stored"] = StoredText
     app.after_request(_add_headers)
 
     @app.context_processor
@@ -81,15 +85,30 @@ def ngettext(one: str, many: str, number: int, /, **values: object) -> str:
 
 
 def told(sentence: str) -> str:
-    """What a lower layer says, in the reader's language; other texts as they are."""
+    """What a lower layer says or has stored, in the reader's language; other texts as they are."""
+    if isinstance(sentence, StoredText):
+        sentence = _made_as(str(sentence)) or str(sentence) if language() != DEFAULT else str(sentence)
     if not isinstance(sentence, Sentence) or not sentence:
         return sentence  # the empty message is the header of a catalog
     values = {
-        name: told(value) if isinstance(value, Sentence) else value for name, value in sentence.values.items()
+        name: told(value) if isinstance(value, Sentence | StoredText) else value
+        for name, value in sentence.values.items()
     }
-    if sentence.plural:
-        return ngettext(sentence.message, sentence.plural, sentence.number, **values)
-    return gettext(sentence.message, **values)
+    if not sentence.context:
+        if sentence.plural:
+            return ngettext(sentence.message, sentence.plural, sentence.number, **values)
+        return gettext(sentence.message, **values)
+    text: str = sentence.message
+    if sentence.plural and sentence.number != 1:
+        text = sentence.plural
+    if has_request_context():
+        translations = get_translations()
+        text = (
+            translations.unpgettext(sentence.context, sentence.message, sentence.plural, sentence.number)
+            if sentence.plural
+            else translations.upgettext(sentence.context, sentence.message)
+        )
+    return text % values if values else text
 
 
 def told_error(error: Exception) -> str:
@@ -114,7 +133,26 @@ def _chosen() -> str:
 
 
 def _printed(value: Any) -> Any:
-    return told(value) if isinstance(value, Sentence) else value
+    return told(value) if isinstance(value, Sentence | StoredText) else value
+
+
+@lru_cache(maxsize=2048)
+def _made_as(text: str) -> Sentence | None:
+    """What a stored text was made of, as far as the catalogs know its message."""
+    return _stored_messages().made_as(text)
+
+
+@cache
+def _stored_messages() -> Messages:
+    """Every message that stored texts are made of; it stands in each catalog."""
+    translated = next(code for code in LANGUAGES if code != DEFAULT)
+    file = Path(__file__).parents[1] / "translations" / translated / "LC_MESSAGES" / "messages.mo"
+    with file.open("rb") as opened:
+        catalog = read_mo(opened)
+    found = [message for message in catalog if message.id and message.context in {STORED, PART}]
+    return Messages(
+        (*((one.id, "") if isinstance(one.id, str) else one.id), str(one.context)) for one in found
+    )
 
 
 def _add_headers(response: Response) -> Response:

@@ -30,6 +30,7 @@ from webqueue.handlers.protocol import (
 from webqueue.outcomes import Checkpoint
 from webqueue.politeness.evidence import RequestLine, as_shown
 from webqueue.politeness.reactions import current_interval
+from webqueue.sentences import stored
 from webqueue.worker.groups import GroupRecord
 from webqueue.worker.memory import last_result
 from webqueue.worker.patience import patiently
@@ -225,7 +226,7 @@ class RunContext:
 
     def keep_page(self, name: str, body: bytes) -> str:
         key = self._put(body)
-        self.log(f"kept a copy of {name} as {key}")
+        self.log(stored("kept a copy of %(name)s as %(copy)s", name=name, copy=key))
         return key
 
     def log(self, message: str, level: str = "info") -> None:

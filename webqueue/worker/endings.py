@@ -8,6 +8,7 @@ from webqueue import logs
 from webqueue.handlers.json_safe import json_safe_dict
 from webqueue.outcomes import Blocked, Cancelled, Done, Ending, Failed, Outcome, OutOfHours, OutOfTime
 from webqueue.politeness.rate_key import is_key
+from webqueue.sentences import stored
 from webqueue.worker.runs import Run, Stop
 
 log = logs.get(__name__)
@@ -49,7 +50,9 @@ def ending_of(run: Run, outcome: Outcome | None) -> Ending | HandBack | Nothing:
             return OutOfHours(_storable(outcome).result if outcome is not None else {})
         case None if outcome is None:
             return Failed(
-                "The handler stopped although nobody had asked it to; this is a mistake in the handler."
+                stored(
+                    "The handler stopped although nobody had asked it to; this is a mistake in the handler."
+                )
             )
         case _:
             assert outcome is not None, "a run that only stopped has a reason"

@@ -12,6 +12,7 @@ from webqueue import logs
 from webqueue.errors import LeaseLostError
 from webqueue.handlers.isolated.wire import CALLS, TELLS, Channel, WireError, pack, pack_error, unpack
 from webqueue.outcomes import Blocked, Cancelled, Done, Failed, Outcome
+from webqueue.sentences import part, stored
 from webqueue.worker.child import Child
 from webqueue.worker.context import RunContext
 from webqueue.worker.runs import Run
@@ -51,7 +52,9 @@ class Isolation:
             child.close(patience_sec=_EXIT_SEC)
         except WireError as error:
             log.warning("process of a handler sent what is no message", error=str(error))
-            return Failed(f"The process of the handler broke the rules of the wire: {error}")
+            return Failed(
+                stored("The process of the handler broke the rules of the wire: %(why)s", why=str(error))
+            )
         finally:
             child.close()
         if end is None:
@@ -105,7 +108,12 @@ def _outcome(end: Mapping[str, Any]) -> Outcome | None:
     outcome = unpack(end["end"])
     if outcome is None or isinstance(outcome, Done | Failed | Blocked | Cancelled):
         return outcome
-    return Failed(f"The process of the handler ended with {outcome!r:.200} instead of an outcome.")
+    return Failed(
+        stored(
+            "The process of the handler ended with %(outcome)s instead of an outcome.",
+            outcome=repr(outcome)[:200],
+        )
+    )
 
 
 def _died(run: Run, child: Child) -> Outcome | None:
@@ -119,23 +127,30 @@ def _died(run: Run, child: Child) -> Outcome | None:
         return None
     how = _how(code)
     log.warning("process of a handler died", how=how)
-    error = f"The process of the handler {how}."
     words = child.last_words
-    return Failed(
-        f"{error} The last lines of its standard error:\n{words}" if words else error,
-        {"exit_code": code, "stderr": words},
+    error = (
+        stored(
+            "The process of the handler %(what)s. The last lines of its standard error:\n%(last)s",
+            what=how,
+            last=words,
+        )
+        if words
+        else stored("The process of the handler %(what)s.", what=how)
     )
+    return Failed(error, {"exit_code": code, "stderr": words})
 
 
 def _how(code: int | None) -> str:
     if code is None or code >= 0:
-        return f"ended with exit code {code} before the function had returned"
+        return part("ended with exit code %(code)s before the function had returned", code=code)
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
     meaning = signal.strsignal(-code)
-    how = f"died by {name}" + (f" ({meaning})" if meaning else "")
+    told = f"{name} ({meaning})" if meaning else name
     if code == -signal.SIGKILL:
-        how += "; somebody killed it, or the system did because memory ran out"
-    return how
+        return part(
+            "died by %(signal)s; somebody killed it, or the system did because memory ran out", signal=told
+        )
+    return part("died by %(signal)s", signal=told)

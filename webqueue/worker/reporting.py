@@ -14,6 +14,7 @@ from webqueue import clock, jobs, logs
 from webqueue.database import Database
 from webqueue.errors import LeaseLostError
 from webqueue.handlers.lines import told
+from webqueue.sentences import stored
 from webqueue.worker.refusals import is_refused
 
 log = logs.get(__name__)
@@ -89,7 +90,14 @@ class Reporter:
                 raise
             # It was dropped: kept, it would be refused again at every flush, and with it whatever comes later.
             log.exception("progress refused by the database", job=self._lease.job_id)
-            self.log(f"progress could not be stored: {type(error).__name__}: {error}", "warning")
+            self.log(
+                stored(
+                    "progress could not be stored: %(type)s: %(why)s",
+                    type=type(error).__name__,
+                    why=str(error),
+                ),
+                "warning",
+            )
             self._flush(along)
 
     def _flush(self, along: Callable[[Session], None] | None) -> None:
@@ -130,6 +138,10 @@ class Reporter:
             lines = [(at + shift, level, message) for at, level, message in pending.lines]
             if pending.dropped:
                 lines.append(
-                    (clock.now(session), "warning", f"{pending.dropped} lines more were dropped here")
+                    (
+                        clock.now(session),
+                        "warning",
+                        stored("%(count)s lines more were dropped here", count=pending.dropped),
+                    )
                 )
             jobs.add_log_lines(session, self._lease, lines)

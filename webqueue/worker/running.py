@@ -17,6 +17,7 @@ from webqueue.handlers import raised
 from webqueue.handlers.protocol import Handler, MayBeIsolated, Parameters
 from webqueue.models import Job, JobStatus
 from webqueue.outcomes import Ending, Failed, Outcome
+from webqueue.sentences import stored
 from webqueue.worker.context import RunContext, Services
 from webqueue.worker.endings import HandBack, Nothing, ending_of
 from webqueue.worker.isolated import Isolation
@@ -145,7 +146,11 @@ class Runner:
                 log.exception("end of the run not written")
                 if is_refused(error):
                     outcome = Failed(
-                        f"The end of the run could not be stored: {type(error).__name__}: {error}",
+                        stored(
+                            "The end of the run could not be stored: %(type)s: %(why)s",
+                            type=type(error).__name__,
+                            why=str(error),
+                        ),
                         raised.failure(error),
                     )
                 self._gone.wait(pause)

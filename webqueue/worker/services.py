@@ -19,6 +19,7 @@ from webqueue.politeness.evidence import EvidenceLog, RequestLine
 from webqueue.politeness.keys import resolve_url
 from webqueue.politeness.rate_key import host_of
 from webqueue.politeness.robots_store import RobotsStore, RobotsText
+from webqueue.sentences import stored
 from webqueue.settings import Settings
 from webqueue.worker.context import Fetching, RunContext, Services
 from webqueue.worker.patience import patiently
@@ -86,8 +87,11 @@ class _PatientRobots:
     def put(self, origin: str, text: RobotsText) -> None:
         patiently(self._run, lambda: self._store.put(origin, text))
         if text.unreachable is None:
-            found = "there is none" if text.body is None else "read"
-            self._context.log(f"robots.txt of {origin}: {found}; requests keep the interval")
+            self._context.log(
+                stored("robots.txt of %(url)s: there is none; requests keep the interval", url=origin)
+                if text.body is None
+                else stored("robots.txt of %(url)s: read; requests keep the interval", url=origin)
+            )
 
 
 class _RunFetcher:

@@ -11,6 +11,7 @@ from webqueue.handlers.command.watching import Watch
 from webqueue.handlers.fetching.headers import user_agent_of
 from webqueue.handlers.protocol import Context, Parameters
 from webqueue.outcomes import Failed, Outcome
+from webqueue.sentences import stored
 
 
 class CommandHandler:
@@ -33,6 +34,12 @@ class CommandHandler:
         try:
             watch = Watch(ctx, params, environment_of(ctx, params.env, agent))
         except OSError as error:
-            return Failed(f"The command {params.argv[0]!r} cannot be started: {error}")
+            return Failed(
+                stored(
+                    "The command %(program)s cannot be started: %(why)s",
+                    program=repr(params.argv[0]),
+                    why=str(error),
+                )
+            )
         with watch:
             return watch.until_end()

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from webqueue.sentences import part, stored
+
 _PROGRESS: Final = re.compile(
     r"(?:(?P<current>\d{1,9})(?:/(?P<total>\d{1,9}))?)(?:\s+(?P<message>.*))?", re.DOTALL
 )
@@ -79,18 +81,18 @@ def parse(line: str) -> Mark | None:
 def _progress(rest: str) -> ProgressMark:
     match = _PROGRESS.fullmatch(rest)
     if match is None:
-        raise MalformedError("write ::progress 3/40 text, or ::progress 3 text")
+        raise MalformedError(stored("write ::progress 3/40 text, or ::progress 3 text"))
     total = match["total"]
     return ProgressMark(int(match["current"]), int(total) if total else None, match["message"] or "")
 
 
 def _checkpoint(rest: str) -> CheckpointMark:
-    data = _object(rest, 'write ::checkpoint {"page": 3}')
+    data = _object(rest, part('write ::checkpoint {"page": 3}'))
     page = data.pop("page", None)
     if page is not None and (
         not isinstance(page, int) or isinstance(page, bool) or not 0 <= page <= _LARGEST_PAGE
     ):
-        raise MalformedError("page must be the number of the last completed page")
+        raise MalformedError(stored("page must be the number of the last completed page"))
     return CheckpointMark(page, data)
 
 
@@ -100,14 +102,14 @@ def _blocked(rest: str) -> BlockedMark:
         return BlockedMark(rest or "blocked")
     value = match["value"]
     if not re.fullmatch(r"\d{1,15}", value, re.ASCII):
-        raise MalformedError(f"retry_after={value} is no number of seconds")
+        raise MalformedError(stored("retry_after=%(value)s is no number of seconds", value=value))
     return BlockedMark(rest[: match.start()].strip() or "blocked", min(int(value), _DAY))
 
 
 def _document(rest: str) -> DocumentMark:
     try:
         return DocumentMark.model_validate(
-            _object(rest, 'write ::document {"url": "…", "title": "…", "text": "…"}')
+            _object(rest, part('write ::document {"url": "…", "title": "…", "text": "…"}'))
         )
     except ValidationError as error:
         told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
@@ -118,9 +120,11 @@ def _object(text: str, advice: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise MalformedError(f"it is no JSON ({error}); {advice}") from None
+        raise MalformedError(
+            stored("it is no JSON (%(why)s); %(advice)s", why=str(error), advice=advice)
+        ) from None
     if not isinstance(found, dict):
-        raise MalformedError(f"it is no JSON object; {advice}")
+        raise MalformedError(stored("it is no JSON object; %(advice)s", advice=advice))
     return found
 
 

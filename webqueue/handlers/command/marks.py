@@ -19,6 +19,7 @@ from webqueue.handlers.command.markers import (
 from webqueue.handlers.crawl.urls import join
 from webqueue.handlers.lines import LONGEST_SHOWN, Line, shown
 from webqueue.handlers.protocol import Context, DocumentDraft
+from webqueue.sentences import stored
 
 # A program that reports each of thousands of steps must not make a transaction of each.
 _BETWEEN_CHECKPOINTS_SEC: Final = 1.0
@@ -58,7 +59,7 @@ class Marks:
             if isinstance(mark, DocumentMark):
                 self._store(mark)
         except MalformedError as error:
-            self._warn(f"Not understood: {shown(line)} ({error})")
+            self._warn(stored("Not understood: %(line)s (%(why)s)", line=shown(line), why=str(error)))
             return True
         match mark:
             case None:
@@ -70,7 +71,9 @@ class Marks:
                 self._pending = mark.data
             case BlockedMark():
                 if self.blocked is None:
-                    self._ctx.log(f"The command says that it is blocked: {shown(line)}", "warning")
+                    self._ctx.log(
+                        stored("The command says that it is blocked: %(line)s", line=shown(line)), "warning"
+                    )
                     self.blocked_at = time.monotonic()
                 self.blocked = mark
         return True
@@ -92,7 +95,7 @@ class Marks:
     def _store(self, mark: DocumentMark) -> None:
         url = join(self._ctx.site.base_url, mark.url)
         if url is None:
-            raise MalformedError(f"{mark.url[:200]!r} is no http address")
+            raise MalformedError(stored("%(url)s is no http address", url=repr(mark.url[:200])))
         self._ctx.store(
             DocumentDraft(
                 url=url,
@@ -111,26 +114,40 @@ class Marks:
         and so have a file of this machine shown as a document.
         """
         if self._folder is None:
-            raise MalformedError("a file can only be kept when the target names its folder (cwd)")
+            raise MalformedError(stored("a file can only be kept when the target names its folder (cwd)"))
         try:
             path = (self._folder / name).resolve()
             if not path.is_relative_to(self._folder.resolve()):
-                raise MalformedError(f"the file {name!r} is not below the target's folder")
+                raise MalformedError(
+                    stored("the file %(name)s is not below the target's folder", name=repr(name))
+                )
             if path.stat().st_size > _LARGEST_FILE:
-                raise MalformedError(f"the file {name!r} is larger than {_LARGEST_FILE:,} bytes")
+                raise MalformedError(
+                    stored(
+                        "the file %(name)s is larger than %(most)s bytes",
+                        name=repr(name),
+                        most=f"{_LARGEST_FILE:,}",
+                    )
+                )
             return path.read_bytes()
         except (OSError, ValueError) as error:
-            raise MalformedError(f"the file {name[:LONGEST_SHOWN]!r} cannot be read: {error}") from None
+            raise MalformedError(
+                stored(
+                    "the file %(name)s cannot be read: %(why)s",
+                    name=repr(name[:LONGEST_SHOWN]),
+                    why=str(error),
+                )
+            ) from None
 
     def _warn(self, message: str) -> None:
         self.malformed += 1
         if self.malformed <= _MOST_WARNINGS:
             self._ctx.log(message, "warning")
         if self.malformed == _MOST_WARNINGS:
-            self._ctx.log("Further marks that are not understood are only counted.", "warning")
+            self._ctx.log(stored("Further marks that are not understood are only counted."), "warning")
 
 
 def _parsed(line: Line) -> Mark | None:
     if line.cut:
-        raise MalformedError("it is too long")
+        raise MalformedError(stored("it is too long"))
     return parse(line.text.rstrip("\r"))

@@ -18,6 +18,7 @@ from webqueue.handlers.output import Output
 from webqueue.handlers.process_group import ProcessGroup
 from webqueue.handlers.protocol import Context, RunsPrograms
 from webqueue.outcomes import Blocked, Cancelled, Done, Failed, Outcome
+from webqueue.sentences import stored
 
 # The code of a failure that will pass (sysexits.h): the program met a block.
 TEMPORARY_FAILURE: Final = 75
@@ -108,7 +109,10 @@ class Watch:
                 self._group.signal(signal.SIGTERM)
         elif now > self._stop_asked_at + self._params.grace_sec:
             self._ctx.log(
-                f"The command did not end within {self._params.grace_sec:g} s of SIGTERM, and is killed.",
+                stored(
+                    "The command did not end within %(seconds)s s of SIGTERM, and is killed.",
+                    seconds=f"{self._params.grace_sec:g}",
+                ),
                 "warning",
             )
             self._group.kill()
@@ -126,7 +130,11 @@ class Watch:
             return Cancelled(result)
         blocked = self._marks.blocked
         if blocked is not None or code == TEMPORARY_FAILURE:
-            reason = blocked.reason if blocked else f"exit code {TEMPORARY_FAILURE} of the command"
+            reason = (
+                blocked.reason
+                if blocked
+                else stored("exit code %(code)s of the command", code=TEMPORARY_FAILURE)
+            )
             return Blocked(reason, blocked.retry_after if blocked else None, result=result)
         if code == 0:
             return Done(result)
@@ -143,15 +151,22 @@ class Watch:
         return result
 
     def _error(self, code: int) -> str:
-        program = harmless(self._params.argv[0])
+        facts = {"program": repr(harmless(self._params.argv[0])), "code": code}
         last = "\n".join(self._output.last_errors)
         if code < 0:
-            how = f"The command {program!r} was ended by {_signal_name(-code)}"
+            how = stored(
+                "The command %(program)s was ended by %(signal)s", **facts, signal=_signal_name(-code)
+            )
         elif code == NOT_FOUND:
-            how = f"The command {program!r} ended with exit code {code}: mostly a program that is not there"
+            how = stored(
+                "The command %(program)s ended with exit code %(code)s: mostly a program that is not there",
+                **facts,
+            )
         else:
-            how = f"The command {program!r} ended with exit code {code}"
-        return f"{how}. Its last errors:\n{last}" if last else f"{how}, without a word on its standard error."
+            how = stored("The command %(program)s ended with exit code %(code)s", **facts)
+        if last:
+            return stored("%(what)s. Its last errors:\n%(last)s", what=how, last=last)
+        return stored("%(what)s, without a word on its standard error.", what=how)
 
 
 def _signal_name(number: int) -> str:

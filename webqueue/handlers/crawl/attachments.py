@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from webqueue.handlers.crawl.counters import Counters
 from webqueue.handlers.crawl.pages import Page, one_line
 from webqueue.handlers.protocol import Context, DocumentDraft, FetchError, Known, Request, Response
+from webqueue.sentences import stored
 
 _ENDINGS: Final = (
     ".pdf", ".ofd", ".ceb", ".doc", ".docx", ".wps", ".rtf", ".odt", ".xls", ".xlsx", ".et", ".ods", ".csv", ".ppt",
@@ -48,7 +49,12 @@ class Attachments:
         """
         for number, (url, name) in enumerate(files):
             if number >= _MOST_OF_AN_ARTICLE:
-                self._ctx.log(f"More than {_MOST_OF_AN_ARTICLE} files at one article; the rest is left out.")
+                self._ctx.log(
+                    stored(
+                        "More than %(count)s files at one article; the rest is left out.",
+                        count=_MOST_OF_AN_ARTICLE,
+                    )
+                )
                 return
             if url not in self._met:
                 self._met.add(url)
@@ -74,11 +80,11 @@ class Attachments:
             self._ctx.store(file_draft(url, name, response, keep=True))
             self._counters.attachments += 1
         else:
-            self._fail(f"HTTP {response.status} from {url}")
+            self._fail(stored("HTTP %(status)s from %(url)s", status=response.status, url=url))
 
     def _fail(self, message: str) -> None:
         self._counters.attachments_failed += 1
-        self._ctx.log(f"Attachment left out: {message}", level="warning")
+        self._ctx.log(stored("Attachment left out: %(why)s", why=message), level="warning")
 
 
 def files_of(page: Page, content_selector: str | None) -> list[tuple[str, str]]:

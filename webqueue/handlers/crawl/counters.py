@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
+
+from webqueue.sentences import Sentence, part, part_message, stored
 
 _LISTED_FAILURES = 20
+
+_SINCE: Final = {
+    "new": part_message("%(count)s new"),
+    "changed": part_message("%(count)s changed"),
+    "unchanged": part_message("%(count)s unchanged"),
+    "known": part_message("%(count)s known"),
+    "in_chain": part_message("%(count)s in chain"),
+    "duplicates": part_message("%(count)s duplicates"),
+    "skipped_other_key": part_message("%(count)s skipped other key"),
+    "missing": part_message("%(count)s missing"),
+    "failed": part_message("%(count)s failed"),
+}
 
 
 @dataclass
@@ -62,21 +76,17 @@ class Counters:
     links_on_page_1: int | None = None
     failures: list[str] = field(default_factory=list)
 
-    def since(self, before: Counters) -> str:
-        """What came of the articles since `before`, for a line of the log: `, 18 new, 2 known`."""
-        names = (
-            "new",
-            "changed",
-            "unchanged",
-            "known",
-            "in_chain",
-            "duplicates",
-            "skipped_other_key",
-            "missing",
-            "failed",
-        )
-        grown = [(name, getattr(self, name) - getattr(before, name)) for name in names]
-        return "".join(f", {count} {name.replace('_', ' ')}" for name, count in grown if count)
+    def since(self, before: Counters) -> Sentence | None:
+        """What came of the articles since `before`, for a line of the log: `18 new, 2 known`; None: nothing."""
+        grown = [
+            part(message, count=count)
+            for name, message in _SINCE.items()
+            if (count := getattr(self, name) - getattr(before, name))
+        ]
+        told: Sentence | None = None
+        for one in reversed(grown):
+            told = one if told is None else part("%(what)s, %(more)s", what=one, more=told)
+        return told
 
     @property
     def fetched(self) -> int:
@@ -104,20 +114,35 @@ class Counters:
 
     def _attention_to_lists(self) -> str | None:
         if self.links and self.skipped_other_key == self.links:
-            return "Every link leads to the host of another rate key; nothing was fetched."
+            return stored("Every link leads to the host of another rate key; nothing was fetched.")
         if not self.links and self.pages and not self.files_unchanged:
-            return "The list pages of this run had no link."
+            return stored("The list pages of this run had no link.")
         if self.without_link > self.links:
-            return f"{self.without_link} items of the list have no link, {self.links} have one."
+            return stored(
+                "%(without)s items of the list have no link, %(links)s have one.",
+                without=self.without_link,
+                links=self.links,
+            )
         if self.files_failed:
-            return f"{self.files_failed} files of the sitemap could not be read; the job's log names them."
+            return stored(
+                "%(count)s files of the sitemap could not be read; the job's log names them.",
+                count=self.files_failed,
+            )
         return None
 
     def _attention_to_articles(self) -> str | None:
         if self.failed and not self.fetched:
-            return f"None of the {self.failed} new articles could be fetched: {self.failures[0]}"
+            return stored(
+                "None of the %(count)s new articles could be fetched: %(why)s",
+                count=self.failed,
+                why=self.failures[0],
+            )
         if self.read and self.selector_missed * 2 > self.read:
-            return f"content_selector matched nothing on {self.selector_missed} of {self.read} pages."
+            return stored(
+                "content_selector matched nothing on %(count)s of %(all)s pages.",
+                count=self.selector_missed,
+                all=self.read,
+            )
         if self.read and self.empty * 2 > self.read:
-            return f"{self.empty} of {self.read} pages have no text."
+            return stored("%(count)s of %(all)s pages have no text.", count=self.empty, all=self.read)
         return None

@@ -15,6 +15,7 @@ from webqueue.handlers.crawl.encodings import decode
 from webqueue.handlers.crawl.pages import Link, Page
 from webqueue.handlers.crawl.urls import join
 from webqueue.handlers.protocol import Response
+from webqueue.sentences import stored
 
 # What stands before the first element; possessive, so that no input makes it try again.
 _PROLOG: Final = re.compile(
@@ -82,7 +83,9 @@ def _check_nesting(text: str) -> None:
         elif not tag.endswith("/>") and not tag.startswith("<!"):
             depth += 1
             if depth > _DEEPEST:
-                raise ValueError(f"is nested more than {_DEEPEST} elements deep, as no feed is")
+                raise ValueError(
+                    stored("is nested more than %(count)s elements deep, as no feed is", count=_DEEPEST)
+                )
 
 
 def _link(entry: Any, base: str, zone: tzinfo, *, with_text: bool) -> Link | None:
@@ -152,5 +155,5 @@ def _what_it_is(response: Response, text: str) -> str:
         if (node.attributes.get("type") or "").lower() in {"application/rss+xml", "application/atom+xml"}:
             url = page.join(node.attributes.get("href") or "")
             if url is not None:
-                return f"is a web page and no feed; it names the feed {url}"
-    return f"is no feed (RSS or Atom); it begins with {begins!r}"
+                return stored("is a web page and no feed; it names the feed %(url)s", url=url)
+    return stored("is no feed (RSS or Atom); it begins with %(begins)s", begins=repr(begins))

@@ -14,7 +14,7 @@ from webqueue.handlers.crawl.memory import Memory
 from webqueue.handlers.crawl.numbers import Numbers
 from webqueue.handlers.crawl.parameters import PAGE, ArticleParameters, Url, wrong
 from webqueue.handlers.protocol import Context, Parameters
-from webqueue.sentences import say
+from webqueue.sentences import say, stored
 
 ACCEPT: Final = "application/atom+xml, application/rss+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.8"
 # feedparser takes about 3 s for a megabyte, and cannot be stopped meanwhile.
@@ -103,9 +103,9 @@ class FeedListing:
             links=feed.links,
             following=self._after(listed, feed.next_url),
             ended="last_page",
-            nothing=f"none of the feed's {feed.without_link} entries has a link"
+            nothing=stored("none of the feed's %(count)s entries has a link", count=feed.without_link)
             if feed.without_link
-            else "the feed has no entry (<item> or <entry>)",
+            else stored("the feed has no entry (<item> or <entry>)"),
             kept_as="feed.xml",
             without_link=feed.without_link,
         )

@@ -15,6 +15,7 @@ from webqueue.handlers.crawl.listing import MISSING
 from webqueue.handlers.crawl.pages import Link, Page
 from webqueue.handlers.crawl.parameters import ArticleParameters
 from webqueue.handlers.protocol import Context, DocumentDraft, FetchError, Request, Response
+from webqueue.sentences import stored
 
 _WEB_PAGES: Final = frozenset({"", "text/html", "application/xhtml+xml", "application/xml", "text/xml"})
 _NO_ANSWER: Final = frozenset({"network", "timeout"})
@@ -101,7 +102,7 @@ class Articles:
             self._miss(link, response)
             return Met.OLD
         if response.status != HTTPStatus.OK:
-            self.fail(f"HTTP {response.status} from {link.url}")
+            self.fail(stored("HTTP %(status)s from %(url)s", status=response.status, url=link.url))
             return Met.NEW
         return response
 
@@ -137,20 +138,26 @@ class Articles:
         """Count and log an article that could not be fetched."""
         self.last_failure = message
         self._counters.fail(message)
-        self._ctx.log(f"Article failed: {message}", level="warning")
+        self._ctx.log(stored("Article failed: %(why)s", why=message), level="warning")
 
     def _miss(self, link: Link, response: Response) -> None:
         """Note that a stored article is not there any more; the second run in a row that says so marks it gone."""
         self._counters.missing += 1
         gone = self._ctx.missing(link.url)
         self._counters.gone += gone
-        told = "it is gone now, and kept" if gone else "once more, and it counts as gone"
-        self._ctx.log(f"HTTP {response.status} from a stored article, {told}: {link.url}")
+        facts = {"status": response.status, "url": link.url}
+        self._ctx.log(
+            stored("HTTP %(status)s from a stored article, it is gone now, and kept: %(url)s", **facts)
+            if gone
+            else stored(
+                "HTTP %(status)s from a stored article, once more, and it counts as gone: %(url)s", **facts
+            )
+        )
 
     def _skip(self, link: Link) -> None:
         self._counters.skipped_other_key += 1
         if self._counters.skipped_other_key <= _LOGGED_ELSEWHERE:
-            self._ctx.log(f"Skipped, because its host has another rate key: {link.url}")
+            self._ctx.log(stored("Skipped, because its host has another rate key: %(url)s", url=link.url))
 
     def _store(self, draft: DocumentDraft) -> str:
         what = self._ctx.store(draft).what

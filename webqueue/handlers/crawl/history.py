@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from webqueue.handlers.crawl.counters import Counters
 from webqueue.handlers.protocol import Context
+from webqueue.sentences import Sentence, part, stored, stored_some
 
 RESULT_KEY: Final = "history"
 LAST_RUNS: Final = 10
@@ -61,10 +62,16 @@ class History:
         usual = median(before)
         if found * 2 >= usual:
             return None
-        return (
-            f"List page 1 has {found} {'link' if found == 1 else 'links'}; usual are {usual:g} (the median of the last "
-            f"{len(before)} runs), and under half of that is suspicious. Look whether the site was changed, and whether "
-            "the target still finds all of its links. When this is how it is now, the median follows within a few runs."
+        return stored_some(
+            "List page 1 has %(count)s link; usual are %(most)s (the median of the last %(all)s runs), and under half of "
+            "that is suspicious. Look whether the site was changed, and whether the target still finds all of its links. "
+            "When this is how it is now, the median follows within a few runs.",
+            "List page 1 has %(count)s links; usual are %(most)s (the median of the last %(all)s runs), and under half of "
+            "that is suspicious. Look whether the site was changed, and whether the target still finds all of its links. "
+            "When this is how it is now, the median follows within a few runs.",
+            found,
+            most=f"{usual:g}",
+            all=len(before),
         )
 
     def _note_find(self) -> None:
@@ -81,9 +88,12 @@ class History:
         usual, silent = median(gaps), (self._ctx.now() - finds[-1]).total_seconds()
         if silent <= PATIENCE * usual:
             return None
-        return (
-            f"Nothing new for {_told(silent)}, since {finds[-1]:%Y-%m-%d %H:%M} UTC; usually something new comes every "
-            f"{_told(usual)}. Look whether the site still publishes here."
+        return stored(
+            "Nothing new for %(silent)s, since %(time)s UTC; usually something new comes every %(usual)s. Look whether the "
+            "site still publishes here.",
+            silent=_told(silent),
+            time=f"{finds[-1]:%Y-%m-%d %H:%M}",
+            usual=_told(usual),
         )
 
 
@@ -104,9 +114,12 @@ def _moment(text: object) -> datetime | None:
     return moment if moment.tzinfo is not None else None
 
 
-def _told(seconds: float) -> str:
+def _told(seconds: float) -> Sentence:
     """`12 days`, `3 hours`, `40 minutes`, `20 seconds`."""
-    for size, word in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {word}"
-    return f"{seconds:.0f} seconds"
+    if seconds >= 2 * 86_400:
+        return part("%(count)s days", count=f"{seconds / 86_400:.0f}")
+    if seconds >= 2 * 3_600:
+        return part("%(count)s hours", count=f"{seconds / 3_600:.0f}")
+    if seconds >= 2 * 60:
+        return part("%(count)s minutes", count=f"{seconds / 60:.0f}")
+    return part("%(count)s seconds", count=f"{seconds:.0f}")

@@ -35,7 +35,7 @@ from webqueue.handlers.crawl.parameters import (
 )
 from webqueue.handlers.crawl.urls import join
 from webqueue.handlers.protocol import Context, Parameters, Response
-from webqueue.sentences import said, say
+from webqueue.sentences import part, said, say, stored
 
 ACCEPT: Final = "application/json, text/plain;q=0.9, */*;q=0.8"
 LISTED: Final = "listed"
@@ -181,10 +181,20 @@ class JsonListing:
         if isinstance(items, Mapping):
             items = list(items.values())
         if not isinstance(items, list):
-            what = "nothing" if items is None else f"a {type(items).__name__}"
+            what = part("nothing") if items is None else part("a %(type)s", type=type(items).__name__)
             path = self._params.items_path
-            where = f"items_path {path!r} leads to {what}" if path else f"is {what}"
-            raise unreadable(self._ctx, listed, response, f"has no list of items: {where}", "list-page.json")
+            where = (
+                part("items_path %(path)s leads to %(what)s", path=repr(path), what=what)
+                if path
+                else part("is %(what)s", what=what)
+            )
+            raise unreadable(
+                self._ctx,
+                listed,
+                response,
+                stored("has no list of items: %(what)s", what=where),
+                "list-page.json",
+            )
         return items
 
     def _after(self, listed: ListPage, links: Mapping[str, Link], total: int | None) -> ListPage | None:
@@ -205,13 +215,21 @@ class JsonListing:
         params = self._params
         if not items:
             return (
-                f"items_path {params.items_path!r} leads to an empty list"
+                stored("items_path %(path)s leads to an empty list", path=repr(params.items_path))
                 if params.items_path
-                else "an empty list"
+                else stored("an empty list")
             )
         if params.url_path is not None:
-            return f"url_path {params.url_path!r} leads to no URL in any of {len(items)} items"
-        return f"link_template {params.link_template!r} cannot be filled for any of {len(items)} items"
+            return stored(
+                "url_path %(path)s leads to no URL in any of %(count)s items",
+                path=repr(params.url_path),
+                count=len(items),
+            )
+        return stored(
+            "link_template %(template)s cannot be filled for any of %(count)s items",
+            template=repr(params.link_template),
+            count=len(items),
+        )
 
     def _link(self, item: Any) -> Link | None:
         params = self._params
@@ -250,10 +268,10 @@ def parse(response: Response) -> Any:
             parse_constant=lambda _: None,
         )
     except RecursionError:
-        raise ValueError(say("is JSON that is nested too deeply")) from None
+        raise ValueError(stored("is JSON that is nested too deeply")) from None
     except ValueError as error:
         begins = " ".join(text[: 4 * _SHOWN].split())[:_SHOWN]
-        what = "a web page" if begins.startswith("<") else f"{error}"
+        what = part("a web page") if begins.startswith("<") else f"{error}"
         raise ValueError(
-            say("is no JSON (%(what)s); it begins with %(begins)s", what=what, begins=repr(begins))
+            stored("is no JSON (%(why)s); it begins with %(begins)s", why=what, begins=repr(begins))
         ) from None

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from pydantic import AfterValidator, BeforeValidator
 
 from webqueue.handlers.crawl.pages import one_line
+from webqueue.sentences import say
 
 _LONGEST: Final = 500
 _PATH: Final = re.compile(r"(?:[^.\[\]\s{}][^.\[\]{}]*|\[\d{1,6}\])(?:\.[^.\[\]{}]+|\[\d{1,6}\])*")
@@ -26,10 +27,13 @@ def checked_path(value: str) -> str:
     """
     value = value.strip()
     if len(value) > _LONGEST:
-        raise ValueError(f"is longer than {_LONGEST} characters")
+        raise ValueError(say("is longer than %(most)s characters", most=_LONGEST))
     if not _PATH.fullmatch(value):
         raise ValueError(
-            f"{value!r} is no path; write names with dots and [n] for list items: data.list[0].title"
+            say(
+                "%(value)s is no path; write names with dots and [n] for list items: data.list[0].title",
+                value=repr(value),
+            )
         )
     return value
 

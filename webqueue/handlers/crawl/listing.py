@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from webqueue.handlers.crawl.memory import Memory
 from webqueue.handlers.crawl.pages import Link
 from webqueue.handlers.protocol import Context, FetchError, Request, Response
+from webqueue.sentences import stored
 
 MISSING: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
@@ -135,7 +136,9 @@ def fetch_list_page(
     try:
         response = ctx.fetch(Request(listed.url, headers=headers, is_list_page=True, max_bytes=max_bytes))
     except FetchError as error:
-        raise ListPageError(f"List page {listed.number} could not be read: {error}") from None
+        raise ListPageError(
+            stored("List page %(page)s could not be read: %(why)s", page=listed.number, why=str(error))
+        ) from None
     if response.status in MISSING:
         return None
     if response.status == HTTPStatus.NOT_MODIFIED and headers:
@@ -144,7 +147,12 @@ def fetch_list_page(
         raise UnchangedError
     if response.status != HTTPStatus.OK:
         raise ListPageError(
-            f"List page {listed.number} could not be read: HTTP {response.status} from {response.url}."
+            stored(
+                "List page %(page)s could not be read: HTTP %(status)s from %(url)s.",
+                page=listed.number,
+                status=response.status,
+                url=response.url,
+            )
         )
     if may_be_unchanged and note:
         memory.note(listed.url, response)
@@ -155,7 +163,12 @@ def unreadable(ctx: Context, listed: ListPage, response: Response, why: str, kep
     """The error of a list page that is not what its adapter reads; a copy of it is kept."""
     kept = ctx.keep_page(kept_as, response.body)
     return ListPageError(
-        f"List page {listed.number} could not be read: {response.url} {why}. A copy of it was kept.",
+        stored(
+            "List page %(page)s could not be read: %(url)s %(why)s. A copy of it was kept.",
+            page=listed.number,
+            url=response.url,
+            why=why,
+        ),
         kept_page=kept,
         url=response.url,
     )
@@ -171,7 +184,12 @@ def check_not_empty(ctx: Context, listed: ListPage, page: Listed) -> None:
         return
     kept = ctx.keep_page(page.kept_as, page.body)
     raise ListPageError(
-        f"No link on list page 1: {page.nothing} at {page.url}. Compare it with the copy of the page that was kept.",
+        stored(
+            "No link on list page 1: %(nothing)s at %(url)s. Compare it with the copy of the page "
+            "that was kept.",
+            nothing=page.nothing,
+            url=page.url,
+        ),
         kept_page=kept,
         url=page.url,
     )

@@ -12,6 +12,7 @@ from webqueue.handlers.crawl.pages import Page
 from webqueue.handlers.crawl.parameters import ListParameters
 from webqueue.handlers.crawl.urls import join
 from webqueue.handlers.protocol import Context
+from webqueue.sentences import stored
 
 NEXT_URL: Final = "next_url"
 
@@ -58,7 +59,9 @@ class HtmlListing:
             links=page.links(self._params.item_selector),
             following=self._after(listed, page),
             ended="no_next_link",
-            nothing=f"item_selector {self._params.item_selector!r} matches no link",
+            nothing=stored(
+                "item_selector %(selector)s matches no link", selector=repr(self._params.item_selector)
+            ),
         )
 
     def checkpoint_data(self, following: ListPage | None) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from webqueue.handlers.crawl.listing import ListPage
 from webqueue.handlers.crawl.parameters import PAGE
 from webqueue.handlers.crawl.urls import join
+from webqueue.sentences import stored
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,13 @@ class Numbers:
         url = join(self.base_url, link)
         if url is None:
             raise ValueError(
-                f"List page {number} has no usable URL: {link!r} on the site {self.base_url!r}. "
-                f"Check {self.field} and the site's base_url."
+                stored(
+                    "List page %(page)s has no usable URL: %(link)s on the site %(site)s. Check %(field)s "
+                    "and the site's base_url.",
+                    page=number,
+                    link=repr(link),
+                    site=repr(self.base_url),
+                    field=self.field,
+                )
             )
         return ListPage(number, url)

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from webqueue.sentences import say
+
 
 def checked_pattern(value: str) -> str:
     """`value`, when it is a shell pattern of URLs or paths.
@@ -19,7 +21,10 @@ def checked_pattern(value: str) -> str:
     value = value.strip()
     if not value.startswith(("/", "*", "http://", "https://")):
         raise ValueError(
-            f"{value!r} begins with neither /, * nor http; write /news/* for everything below /news/"
+            say(
+                "%(value)s begins with neither /, * nor http; write /news/* for everything below /news/",
+                value=repr(value),
+            )
         )
     return value
 

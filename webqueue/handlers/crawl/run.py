@@ -23,6 +23,7 @@ from webqueue.handlers.crawl.memory import Memory
 from webqueue.handlers.crawl.pages import Link
 from webqueue.handlers.protocol import BlockedError, Context, Known, StopRequested, StoredTimes
 from webqueue.outcomes import Blocked, Cancelled, Checkpoint, Done, Failed, Outcome
+from webqueue.sentences import Sentence, stored
 
 # Dead links come in rows on old sites; a server that does not answer at all is another matter.
 _SILENT_ARTICLES_IN_A_ROW: Final = 10
@@ -88,8 +89,12 @@ class Run(ABC):
     def _check_silence(self, where: str) -> None:
         if self._articles.silent_in_a_row >= _SILENT_ARTICLES_IN_A_ROW:
             raise ListPageError(
-                f"{_SILENT_ARTICLES_IN_A_ROW} articles in a row got no answer, the last {where}: "
-                f"{self._articles.last_failure}"
+                stored(
+                    "%(count)s articles in a row got no answer, the last %(where)s: %(why)s",
+                    count=_SILENT_ARTICLES_IN_A_ROW,
+                    where=where,
+                    why=self._articles.last_failure,
+                )
             )
 
     def _finish(self, reason: str) -> Outcome:
@@ -97,7 +102,11 @@ class Run(ABC):
         nothing_good = not (counters.fetched or counters.known or counters.in_chain or self._resumed.page)
         if counters.failed and nothing_good:
             return Failed(
-                f"None of the {counters.failed} articles could be fetched; the first: {counters.failures[0]}",
+                stored(
+                    "None of the %(count)s articles could be fetched; the first: %(why)s",
+                    count=counters.failed,
+                    why=counters.failures[0],
+                ),
                 self._result("failed"),
             )
         # A resumed run may have little left to do; what its chain found is in the runs before it.
@@ -145,7 +154,13 @@ class ListCrawl(Run):
         if self._first > self._listing.max_pages:
             if self._resumed.page:
                 return self._finish("max_pages")
-            raise ListPageError(f"from_page is {self._first}, but max_pages is {self._listing.max_pages}.")
+            raise ListPageError(
+                stored(
+                    "from_page is %(page)s, but max_pages is %(most)s.",
+                    page=self._first,
+                    most=self._listing.max_pages,
+                )
+            )
         listed: ListPage | None = self._start()
         ended = "no_next_link"
         while listed is not None:
@@ -160,9 +175,7 @@ class ListCrawl(Run):
             if listed.number >= self._first:  # else it is only walked through, on the way to from_page
                 before = replace(self._counters)
                 stop = self._read(listed, page)
-                self._ctx.log(
-                    f"List page {listed.number}: {len(page.links)} links{self._counters.since(before)}"
-                )
+                self._ctx.log(_told(listed, page, self._counters.since(before)))
                 self._commit(listed.number, self._listing.checkpoint_data(page.following))
                 if stop is not None:
                     return self._finish(stop)
@@ -183,7 +196,7 @@ class ListCrawl(Run):
             self._poll()
             self._counters.rechecked += 1
             self._articles.crawl(Link(url, ""), is_stored=True)
-            self._check_silence("among the recent ones")
+            self._check_silence(stored("among the recent ones"))
 
     def _start(self) -> ListPage:
         try:
@@ -228,10 +241,14 @@ class ListCrawl(Run):
                 self._ctx.progress(
                     position,
                     len(links),
-                    f"articles of list page {listed.number}: {link.text or link.url}"[:200],
+                    stored(
+                        "articles of list page %(page)s: %(title)s",
+                        page=listed.number,
+                        title=link.text or link.url,
+                    )[:200],
                 )
                 met.add(self._crawl_link(link, states[link.url], times.get(link.url)))
-                self._check_silence(f"on list page {listed.number}")
+                self._check_silence(stored("on list page %(page)s", page=listed.number))
         # One new link is enough to go on, whatever is pinned above it; so is a page that only leads elsewhere.
         return bool(met & {Met.NEW, Met.RECENT}) or met == {Met.ELSEWHERE}
 
@@ -276,8 +293,10 @@ class ListCrawl(Run):
         counters = self._counters
         whole = self._first == 1 and reason in _ENDS_OF_LISTS
         if whole and counters.total is not None and counters.links * 2 < counters.total:
-            return (
-                f"The site says that it has {counters.total} articles; its list pages name {counters.links}."
+            return stored(
+                "The site says that it has %(count)s articles; its list pages name %(links)s.",
+                count=counters.total,
+                links=counters.links,
             )
         return None
 
@@ -285,10 +304,27 @@ class ListCrawl(Run):
         """Page numbers beyond the last one answer 404 on many sites; on the first page of a crawl it is a fault."""
         if listed.number > 1 and (self._counters.pages or self._resumed.page):
             self._ctx.log(
-                f"List page {listed.number} does not exist ({listed.url}): the list ends before it."
+                stored(
+                    "List page %(page)s does not exist (%(url)s): the list ends before it.",
+                    page=listed.number,
+                    url=listed.url,
+                )
             )
             return self._finish("no_such_page")
-        raise ListPageError(f"List page {listed.number} does not exist: HTTP 404 or 410 from {listed.url}.")
+        raise ListPageError(
+            stored(
+                "List page %(page)s does not exist: HTTP 404 or 410 from %(url)s.",
+                page=listed.number,
+                url=listed.url,
+            )
+        )
+
+
+def _told(listed: ListPage, page: Listed, came_of_it: Sentence | None) -> Sentence:
+    facts = {"page": listed.number, "links": len(page.links)}
+    if came_of_it is None:
+        return stored("List page %(page)s: %(links)s links", **facts)
+    return stored("List page %(page)s: %(links)s links, %(what)s", **facts, what=came_of_it)
 
 
 def _in_groups(links: list[Link]) -> Iterator[list[Link]]:

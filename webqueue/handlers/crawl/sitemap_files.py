@@ -10,6 +10,7 @@ from xml.parsers import expat
 
 from webqueue.handlers.crawl.encodings import decode
 from webqueue.handlers.fetching.decompression import BombError, UndecodableError, ZlibDecoder
+from webqueue.sentences import stored
 
 # The protocol's own limits: 50 MiB unpacked, and 50,000 entries.
 LARGEST_FILE: Final = 52_428_800
@@ -83,13 +84,15 @@ def _unpacked(body: bytes) -> bytes:
         for piece in decoder.feed(body):
             unpacked += piece
             if len(unpacked) > LARGEST_FILE:
-                raise NoSitemapError("unpacks to more than the 50 MiB that a sitemap may have")
+                raise NoSitemapError(stored("unpacks to more than the 50 MiB that a sitemap may have"))
     except UndecodableError as error:
-        raise NoSitemapError(f"cannot be unpacked: {error}") from None
+        raise NoSitemapError(stored("cannot be unpacked: %(why)s", why=str(error))) from None
     except BombError:
-        raise NoSitemapError("unpacks to many times its size, as only decompression bombs do") from None
+        raise NoSitemapError(
+            stored("unpacks to many times its size, as only decompression bombs do")
+        ) from None
     if not decoder.complete and not unpacked:
-        raise NoSitemapError("cannot be unpacked: it ends too early")
+        raise NoSitemapError(stored("cannot be unpacked: it ends too early"))
     return bytes(unpacked)
 
 
@@ -175,4 +178,6 @@ def _lines(text: str) -> Iterator[Entry]:
 
 def _not_one(text: str) -> str:
     begins = " ".join(text[:240].split())[:60]
-    return f"is no sitemap (no <urlset> and no <sitemapindex>); it begins with {begins!r}"
+    return stored(
+        "is no sitemap (no <urlset> and no <sitemapindex>); it begins with %(begins)s", begins=repr(begins)
+    )

@@ -33,6 +33,7 @@ from webqueue.handlers.crawl.sitemap_files import (
 )
 from webqueue.handlers.crawl.urls import join
 from webqueue.handlers.protocol import Context, Parameters, Response, StopRequested
+from webqueue.sentences import stored
 
 ADDRESSES_OF_A_PAGE: Final = 100
 _ACCEPT: Final = "application/xml, text/xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
@@ -157,7 +158,7 @@ class SitemapListing:
             if self._is_whole_sitemap:
                 raise
             self._counters.files_failed += 1
-            self._ctx.log(f"File of the sitemap left out: {error}", level="warning")
+            self._ctx.log(stored("File of the sitemap left out: %(why)s", why=str(error)), level="warning")
             return None
         if found.is_index:
             self._enqueue(found.entries, response.url)
@@ -180,7 +181,7 @@ class SitemapListing:
             self._ctx, page, self._memory, accept=_ACCEPT, max_bytes=LARGEST_FILE, note=False
         )
         if response is None:
-            raise ListPageError(f"The sitemap {file.loc} does not exist: HTTP 404 or 410.")
+            raise ListPageError(stored("The sitemap %(url)s does not exist: HTTP 404 or 410.", url=file.loc))
         return response
 
     def _content(self, file: Entry, number: int, response: Response) -> SitemapFile:
@@ -191,7 +192,12 @@ class SitemapListing:
             raise unreadable(self._ctx, page, response, str(error), "sitemap.xml") from None
         if found.damaged:
             self._ctx.log(
-                f"{file.loc} is damaged or too long; {len(found.entries)} entries were read.", level="warning"
+                stored(
+                    "%(url)s is damaged or too long; %(count)s entries were read.",
+                    url=file.loc,
+                    count=len(found.entries),
+                ),
+                level="warning",
             )
         return found
 
@@ -208,7 +214,11 @@ class SitemapListing:
             self._files.append(Entry(url, entry.lastmod[:_LONGEST_LASTMOD]))
         if self._left_out:
             self._ctx.log(
-                f"{self._left_out} files of the sitemap are left out: max_files is {self._params.max_files}.",
+                stored(
+                    "%(count)s files of the sitemap are left out: max_files is %(most)s.",
+                    count=self._left_out,
+                    most=self._params.max_files,
+                ),
                 level="warning",
             )
 
@@ -243,7 +253,11 @@ class SitemapListing:
             raise UnchangedError
         if listed.number == 1 and self._counters.files_failed:
             raise ListPageError(
-                f"No file of the sitemap {listed.url} could be read; the job's log names all {self._counters.files_failed}."
+                stored(
+                    "No file of the sitemap %(url)s could be read; the job's log names all %(count)s.",
+                    url=listed.url,
+                    count=self._counters.files_failed,
+                )
             )
         return Listed(
             url=listed.url,
@@ -256,5 +270,5 @@ class SitemapListing:
 
     def _nothing(self) -> str:
         if self._params.include or self._params.exclude:
-            return "no <loc> of the sitemap matches include and exclude"
-        return "the sitemap has no page (<url> with <loc>)"
+            return stored("no <loc> of the sitemap matches include and exclude")
+        return stored("the sitemap has no page (<url> with <loc>)")

@@ -17,6 +17,7 @@ from webqueue.handlers.crawl.spider_web import SpiderParameters, Web
 from webqueue.handlers.crawl.urls import join
 from webqueue.handlers.protocol import Context, Known, Response
 from webqueue.outcomes import Outcome
+from webqueue.sentences import stored
 
 QUEUE: Final = "queue"
 MET: Final = "met"
@@ -49,7 +50,7 @@ class Spider(Run):
         if not self._resume():
             if self._ctx.job.from_page > 1 and not self._resumed.page:
                 raise ListPageError(
-                    "from_page means nothing to a spider, which has no list pages; leave it out."
+                    stored("from_page means nothing to a spider, which has no list pages; leave it out.")
                 )
             for url in self._web.start_urls:
                 self._enqueue(url, 0)
@@ -57,9 +58,13 @@ class Spider(Run):
             self._poll()
             url, depth = self._queue[0]
             self._ctx.page(self._done + 1)
-            self._ctx.progress(self._done, self._done + len(self._queue), f"depth {depth}: {url}"[:200])
+            self._ctx.progress(
+                self._done,
+                self._done + len(self._queue),
+                stored("depth %(depth)s: %(url)s", depth=depth, url=url)[:200],
+            )
             self._visit(url, depth)
-            self._check_silence(f"at depth {depth}")
+            self._check_silence(stored("at depth %(depth)s", depth=depth))
             self._queue.popleft()
             self._length -= len(url)
             self._done += 1
@@ -68,7 +73,11 @@ class Spider(Run):
             )
         if self._counters.left_out:
             self._ctx.log(
-                f"{self._counters.left_out} links were not followed: max_pages is {self._params.max_pages}."
+                stored(
+                    "%(count)s links were not followed: max_pages is %(most)s.",
+                    count=self._counters.left_out,
+                    most=self._params.max_pages,
+                )
             )
         return self._finish("max_pages" if self._counters.left_out else "no_link_left")
 
@@ -133,7 +142,7 @@ class Spider(Run):
         listed = ListPage(1, url)
         response = fetch_list_page(self._ctx, listed, self._memory, may_be_unchanged=False)
         if response is None:
-            raise ListPageError(f"The start page {url} does not exist: HTTP 404 or 410.")
+            raise ListPageError(stored("The start page %(url)s does not exist: HTTP 404 or 410.", url=url))
         page = self._web.listed(response)
         if self._counters.links_on_page_1 is None:
             self._counters.links_on_page_1 = len(page.links)
@@ -151,7 +160,7 @@ class Spider(Run):
             return url in self._web.start_urls
         self._met.add(short_hash(answered))
         if not self._web.has(answered) and url not in self._web.start_urls:
-            self._ctx.log(f"Left out, because it leads to {answered}: {url}")
+            self._ctx.log(stored("Left out, because it leads to %(other)s: %(url)s", other=answered, url=url))
             return False
         return True
 

@@ -16,6 +16,7 @@ from webqueue.handlers.crawl.parameters import ArticleParameters, OptionalUrl, U
 from webqueue.handlers.crawl.patterns import Chooser, Patterns
 from webqueue.handlers.crawl.urls import join
 from webqueue.handlers.protocol import Context, Parameters, Response
+from webqueue.sentences import stored
 
 _LINKS: Final = "a[href], area[href]"
 _NO_PAGES: Final = (
@@ -96,7 +97,7 @@ class Web:
             links=[link for link in self.links(page) if link.url != join(page.url, "")],
             following=None,
             ended="no_link_left",
-            nothing=f"no link begins with {self.prefix!r}",
+            nothing=stored("no link begins with %(prefix)s", prefix=repr(self.prefix)),
             kept_as="start-page.html",
         )
 
@@ -135,6 +136,11 @@ def _joined(base_url: str, link: str, field: str) -> str:
     url = join(base_url, link)
     if url is None:
         raise ListPageError(
-            f"{field}: {link!r} is no usable URL on the site {base_url!r}. Check it and base_url."
+            stored(
+                "%(field)s: %(link)s is no usable URL on the site %(site)s. Check it and base_url.",
+                field=field,
+                link=repr(link),
+                site=repr(base_url),
+            )
         )
     return url

@@ -10,6 +10,7 @@ from webqueue.handlers.crawl.fetching import Articles
 from webqueue.handlers.crawl.listing import Listed, Listing, ListPageError, check_not_empty
 from webqueue.handlers.protocol import BlockedError, Context, StopRequested
 from webqueue.outcomes import Blocked, Cancelled, Done, Failed, Outcome
+from webqueue.sentences import stored
 
 
 def run_trial(ctx: Context, make_listing: Callable[[], Listing]) -> Outcome:
@@ -35,7 +36,7 @@ def _try_out(ctx: Context, listing: Listing) -> Outcome:
     first = listing.start(1, {})
     page = listing.read(first)
     if page is None:
-        return Failed(f"List page 1 does not exist: HTTP 404 or 410 from {first.url}.")
+        return Failed(stored("List page 1 does not exist: HTTP 404 or 410 from %(url)s.", url=first.url))
     if not page.links:
         check_not_empty(ctx, first, page)
     return _show(ctx, page)
@@ -61,5 +62,7 @@ def _show(ctx: Context, page: Listed) -> Outcome:
         if result["article"] is not None:
             return Done(result, counters.attention())
         if counters.failed:
-            return Failed(f"The first article could not be fetched: {counters.failures[0]}", result)
-    return Done(result, "Every link leads to the host of another rate key; no article was fetched.")
+            return Failed(
+                stored("The first article could not be fetched: %(why)s", why=counters.failures[0]), result
+            )
+    return Done(result, stored("Every link leads to the host of another rate key; no article was fetched."))

@@ -12,6 +12,8 @@ import ipaddress
 import socket
 from collections.abc import Callable, Iterator, Sequence
 
+from webqueue.sentences import stored
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolver = Callable[[str, int], Sequence[str]]
@@ -21,7 +23,7 @@ Resolver = Callable[[str, int], Sequence[str]]
 _REFUSED: tuple[tuple[str, tuple[str, ...]], ...] = (
     # Azure's is a public address by number, and reachable from every machine there.
     (
-        "an address of a cloud's metadata service",
+        stored("an address of a cloud's metadata service"),
         (
             "169.254.169.254/32",
             "169.254.170.2/32",
@@ -31,14 +33,14 @@ _REFUSED: tuple[tuple[str, tuple[str, ...]], ...] = (
             "fd00:ec2::254/128",
         ),
     ),
-    ("a loopback address", ("127.0.0.0/8", "::1/128")),
-    ("an unspecified address, which reaches this machine", ("0.0.0.0/8", "::/128")),
-    ("a private address", ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10")),
-    ("a link-local address", ("169.254.0.0/16", "fe80::/10")),
-    ("an address of a provider's inner network (CGNAT)", ("100.64.0.0/10",)),
-    ("a multicast address", ("224.0.0.0/4", "ff00::/8")),
+    (stored("a loopback address"), ("127.0.0.0/8", "::1/128")),
+    (stored("an unspecified address, which reaches this machine"), ("0.0.0.0/8", "::/128")),
+    (stored("a private address"), ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10")),
+    (stored("a link-local address"), ("169.254.0.0/16", "fe80::/10")),
+    (stored("an address of a provider's inner network (CGNAT)"), ("100.64.0.0/10",)),
+    (stored("a multicast address"), ("224.0.0.0/4", "ff00::/8")),
     (
-        "a reserved address",
+        stored("a reserved address"),
         (
             "192.0.0.0/24",
             "192.0.2.0/24",
@@ -72,7 +74,7 @@ def why_refused(address: str) -> str | None:
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return "not an IP address"
+        return stored("not an IP address")
     return next((reason for form in _forms(parsed) if (reason := _reason(form))), None)
 
 
@@ -98,7 +100,7 @@ def _reason(address: Address) -> str | None:
     if _carries_ipv4(address):
         return None  # judged by the IPv4 address; the prefix around it is not globally routable by itself
     allotted = address.version == 4 or address in _GLOBAL_UNICAST
-    return None if address.is_global and allotted else "not a public address"
+    return None if address.is_global and allotted else stored("not a public address")
 
 
 def _forms(address: Address) -> Iterator[Address]:

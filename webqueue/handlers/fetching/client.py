@@ -33,6 +33,7 @@ from webqueue.politeness.challenges import DEFAULT_SIGNATURES, Signature
 from webqueue.politeness.evidence import EvidenceLog, RequestLine, masked_url
 from webqueue.politeness.interval import interval_in_force
 from webqueue.politeness.robots_store import RobotsStore
+from webqueue.sentences import stored
 
 
 class Fetcher:
@@ -100,7 +101,9 @@ class Fetcher:
             transport = make_transport(site.http, self._interruption, resolve, allow_private=allow_private)
         except ValueError as error:
             self._interruption.close()
-            raise FetchError("url", site.base_url, f"Site {site.code}: {error}") from error
+            raise FetchError(
+                "url", site.base_url, stored("Site %(code)s: %(why)s", code=site.code, why=str(error))
+            ) from error
         self._client = httpx2.Client(transport=transport, trust_env=False, follow_redirects=False)
         self._turns = Turns(
             self._interruption,
@@ -221,12 +224,21 @@ class Fetcher:
                 raise FetchError(
                     "redirects",
                     str(hop.url),
-                    f"{hop.shown} redirects (HTTP {answer.status}) back to {following.shown}, in a circle.",
+                    stored(
+                        "%(url)s redirects (HTTP %(status)s) back to %(other)s, in a circle.",
+                        url=hop.shown,
+                        status=answer.status,
+                        other=following.shown,
+                    ),
                     answer.status,
                 )
             hop = following
         raise FetchError(
-            "redirects", request.url, f"{hop.shown} was reached by more than {MAX_REDIRECTS} redirects."
+            "redirects",
+            request.url,
+            stored(
+                "%(url)s was reached by more than %(count)s redirects.", url=hop.shown, count=MAX_REDIRECTS
+            ),
         )
 
     def _cookies(self) -> tuple[tuple[str, str, str, str | None], ...]:
@@ -248,8 +260,13 @@ class Fetcher:
             raise FetchError(
                 "other_key",
                 str(url),
-                f"{masked_url(str(url))} belongs to rate key {key}, and this job runs in "
-                f"{self._rate_key}: it was not fetched. Give both sites the same rate key if one server is behind them.",
+                stored(
+                    "%(url)s belongs to rate key %(key)s, and this job runs in %(own)s: it was not "
+                    "fetched. Give both sites the same rate key if one server is behind them.",
+                    url=masked_url(str(url)),
+                    key=key,
+                    own=self._rate_key,
+                ),
             )
 
     def _slow_down(self, crawl_delay: float) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
+from webqueue.sentences import stored
+
 ACCEPT_ENCODING = "gzip, deflate"
 PIECE_BYTES = 65_536
 # Text rarely shrinks to a fiftieth, a bomb to a thousandth. Below the floor the ratio says nothing yet: a page may
@@ -102,7 +104,9 @@ class ZlibDecoder(Decoder):
             piece = inflater.decompress(data, PIECE_BYTES)
         except zlib.error as error:
             name = "gzip" if self._gzip else "deflate"
-            raise UndecodableError(f"it is not valid {name} ({error})") from error
+            raise UndecodableError(
+                stored("it is not valid %(name)s (%(why)s)", name=name, why=str(error))
+            ) from error
         self._given += len(piece)
         # A full piece may have left output in the inflater, with all input taken: then it is asked once more.
         self._more = len(piece) == PIECE_BYTES and not inflater.eof
@@ -131,5 +135,9 @@ def decoder_for(content_encoding: str | None) -> Decoder:
         case ["deflate"]:
             return ZlibDecoder(gzip=False)
     raise UndecodableError(
-        f"its Content-Encoding is {', '.join(codings)!r}, and only {ACCEPT_ENCODING} was asked for"
+        stored(
+            "its Content-Encoding is %(codings)s, and only %(known)s was asked for",
+            codings=repr(", ".join(codings)),
+            known=ACCEPT_ENCODING,
+        )
     )

@@ -17,6 +17,7 @@ from webqueue.handlers.fetching.wire import (
     ResetWriteError,
     TLSFailedError,
 )
+from webqueue.sentences import stored
 
 
 @dataclass(frozen=True)
@@ -47,21 +48,29 @@ def failure_of(error: Exception, hop: Hop, timeout_sec: float) -> Failure | None
             return Failure(
                 "address",
                 str(error),
-                "Crawls reach such addresses only where WEBQUEUE_ALLOW_PRIVATE_ADDRESSES is on.",
+                stored("Crawls reach such addresses only where WEBQUEUE_ALLOW_PRIVATE_ADDRESSES is on."),
             )
         case TooLargeError():
-            return Failure("too_large", f"the answer is larger than {hop.max_bytes} bytes")
+            return Failure(
+                "too_large", stored("the answer is larger than %(count)s bytes", count=hop.max_bytes)
+            )
         case BombError():
             return Failure(
                 "too_large",
-                f"the answer unpacks to more than {MAX_RATIO} times its size, as only decompression bombs do",
+                stored(
+                    "the answer unpacks to more than %(count)s times its size, as only decompression "
+                    "bombs do",
+                    count=MAX_RATIO,
+                ),
             )
         case UndecodableError():
-            return Failure("decoding", f"the answer cannot be unpacked: {error}")
+            return Failure("decoding", stored("the answer cannot be unpacked: %(why)s", why=str(error)))
         case BrokenBodyError():
-            return Failure("decoding", "the answer cannot be unpacked: it ends too early")
+            return Failure("decoding", stored("the answer cannot be unpacked: it ends too early"))
         case CutBodyError():
-            return Failure("network", "the connection was cut in the middle of the answer", again=True)
+            return Failure(
+                "network", stored("the connection was cut in the middle of the answer"), again=True
+            )
         case httpcore2.TimeoutException():
             return _timeout(error, hop, timeout_sec)
     return _connection(error)
@@ -70,10 +79,21 @@ def failure_of(error: Exception, hop: Hop, timeout_sec: float) -> Failure | None
 def _timeout(error: httpcore2.TimeoutException, hop: Hop, timeout_sec: float) -> Failure:
     match error:
         case TotalTimeoutError():
-            return Failure("timeout", f"the answer was not complete within {hop.total_sec:g} s", again=True)
+            return Failure(
+                "timeout",
+                stored("the answer was not complete within %(seconds)s s", seconds=f"{hop.total_sec:g}"),
+                again=True,
+            )
         case httpcore2.ConnectTimeout():
-            return Failure("timeout", f"{error} within {timeout_sec:g} s", again=True, sent=False)
-    return Failure("timeout", f"the server was silent for {timeout_sec:g} s", again=True)
+            return Failure(
+                "timeout",
+                stored("%(what)s within %(seconds)s s", what=str(error), seconds=f"{timeout_sec:g}"),
+                again=True,
+                sent=False,
+            )
+    return Failure(
+        "timeout", stored("the server was silent for %(seconds)s s", seconds=f"{timeout_sec:g}"), again=True
+    )
 
 
 def _connection(error: Exception) -> Failure | None:  # noqa: PLR0911 - a table
@@ -81,15 +101,17 @@ def _connection(error: Exception) -> Failure | None:  # noqa: PLR0911 - a table
         case TLSFailedError(certificate=True):
             return Failure(
                 "network",
-                f"the certificate was refused: {error}",
-                "If you trust the server all the same, set verify_tls: false in the site's http settings.",
+                stored("the certificate was refused: %(why)s", why=str(error)),
+                stored(
+                    "If you trust the server all the same, set verify_tls: false in the site's http settings."
+                ),
                 sent=False,
             )
         case TLSFailedError():
             return Failure(
                 "network",
-                f"TLS could not be agreed on: {error}",
-                "An old server may need legacy_tls: true in the site's http settings.",
+                stored("TLS could not be agreed on: %(why)s", why=str(error)),
+                stored("An old server may need legacy_tls: true in the site's http settings."),
                 again=True,
                 sent=False,
             )
@@ -97,18 +119,30 @@ def _connection(error: Exception) -> Failure | None:  # noqa: PLR0911 - a table
             refused = isinstance(error, RefusedConnectError)
             return Failure("network", str(error), again=True, sent=False, refused=refused)
         case httpcore2.ProxyError():
-            return Failure("network", f"the proxy refused: {error}", "Check the site's proxy.", again=True)
+            return Failure(
+                "network",
+                stored("the proxy refused: %(why)s", why=str(error)),
+                stored("Check the site's proxy."),
+                again=True,
+            )
         case httpcore2.LocalProtocolError() | UnicodeEncodeError():
             return Failure(
                 "network",
-                f"the request cannot be sent: {error}",
-                "Check the headers in the site's http settings and in the target.",
+                stored("the request cannot be sent: %(why)s", why=str(error)),
+                stored("Check the headers in the site's http settings and in the target."),
                 sent=False,
             )
         case httpcore2.RemoteProtocolError():
             told = str(error).rstrip(".")
-            return Failure("network", f"the answer is not whole, or no HTTP: {told}", again=True)
+            return Failure(
+                "network", stored("the answer is not whole, or no HTTP: %(why)s", why=told), again=True
+            )
         case httpcore2.NetworkError():
             refused = isinstance(error, ResetReadError | ResetWriteError)
-            return Failure("network", f"the connection broke: {error}", again=True, refused=refused)
+            return Failure(
+                "network",
+                stored("the connection broke: %(why)s", why=str(error)),
+                again=True,
+                refused=refused,
+            )
     return None

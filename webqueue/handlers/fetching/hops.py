@@ -11,6 +11,7 @@ from webqueue.errors import InvalidInputError
 from webqueue.handlers.protocol import FetchError
 from webqueue.politeness.evidence import masked_url
 from webqueue.politeness.rate_key import host_of
+from webqueue.sentences import stored
 
 MAX_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -68,7 +69,9 @@ def parse_url(text: str) -> httpx2.URL:
         # The host as the rate key has it: what two parsers read differently could pass the check of one of them.
         return url.copy_with(host=host, port=port, raw_path=url.raw_path, fragment=None)
     except (InvalidInputError, httpx2.InvalidURL) as error:
-        raise FetchError("url", text, f"{masked_url(text)} cannot be fetched: {error}") from error
+        raise FetchError(
+            "url", text, stored("%(url)s cannot be fetched: %(why)s", url=masked_url(text), why=str(error))
+        ) from error
 
 
 def redirected(hop: Hop, status: int, location: str) -> Hop:
@@ -86,7 +89,13 @@ def redirected(hop: Hop, status: int, location: str) -> Hop:
         raise FetchError(
             "url",
             str(hop.url),
-            f"{hop.shown} redirects (HTTP {status}) to {masked_url(location)!r}, which cannot be fetched: {error}",
+            stored(
+                "%(url)s redirects (HTTP %(status)s) to %(other)s, which cannot be fetched: %(why)s",
+                url=hop.shown,
+                status=status,
+                other=repr(masked_url(location)),
+                why=str(error),
+            ),
             status,
         ) from error
     if hop.method == "HEAD" or status in {307, 308} or (status != 303 and hop.method != "POST"):

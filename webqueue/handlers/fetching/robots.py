@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import httpx2
@@ -15,6 +15,7 @@ from webqueue.handlers.fetching.hops import Hop, redirected
 from webqueue.handlers.protocol import FetchError
 from webqueue.politeness.interval import MAX_CRAWL_DELAY_SEC
 from webqueue.politeness.robots_store import NoStore, RobotsStore, RobotsText
+from webqueue.sentences import Sentence, stored
 
 MAX_BYTES = 500 * 1024  # RFC 9309 §2.5: what lies behind may be ignored
 MAX_REDIRECTS = 5  # §2.3.1.2
@@ -95,25 +96,13 @@ class RobotsGate:
         origin = str(hop.url.copy_with(username=None, password=None, raw_path=b"/"))
         rules = self._rules(origin, hop.url)
         host = hop.url.netloc.decode("ascii")
-        asked = "" if rules.text.at is None else f" (asked for at {rules.text.at:%Y-%m-%d %H:%M} UTC)"
+        facts = {"url": hop.shown, "host": host, "site": self._site, "why": rules.text.unreachable}
+        if rules.text.at is not None:
+            facts["time"] = f"{rules.text.at:%Y-%m-%d %H:%M}"
         if rules.text.unreachable is not None:
-            raise FetchError(
-                "robots",
-                str(hop.url),
-                f"{hop.shown} was not fetched, because the robots.txt of {host} could not be had{asked}, and until it "
-                f"can, nothing there may be fetched (RFC 9309): {rules.text.unreachable} {self._way_out}",
-                rules.text.status,
-            )
+            raise FetchError("robots", str(hop.url), _unreachable(facts), rules.text.status)
         if not rules.allows(str(hop.url), self._agent):
-            raise FetchError(
-                "robots",
-                str(hop.url),
-                f"{hop.shown} was not fetched, because the robots.txt of {host} forbids it{asked}. {self._way_out}",
-            )
-
-    @property
-    def _way_out(self) -> str:
-        return f"Who may fetch it all the same sets obey_robots: false on site {self._site}."
+            raise FetchError("robots", str(hop.url), _forbidden(facts))
 
     def _rules(self, origin: str, url: httpx2.URL) -> Rules:
         if origin in self._met:
@@ -170,3 +159,32 @@ class RobotsGate:
             _log.info("robots_redirect_not_followed", site=self._site, url=hop.shown, reason=str(error))
             return None
         return following
+
+
+def _unreachable(facts: Mapping[str, object]) -> Sentence:
+    if "time" in facts:
+        return stored(
+            "%(url)s was not fetched, because the robots.txt of %(host)s could not be had (asked for at %(time)s UTC), and "
+            "until it can, nothing there may be fetched (RFC 9309): %(why)s Who may fetch it all the same sets "
+            "obey_robots: false on site %(site)s.",
+            **facts,
+        )
+    return stored(
+        "%(url)s was not fetched, because the robots.txt of %(host)s could not be had, and until it can, nothing there may "
+        "be fetched (RFC 9309): %(why)s Who may fetch it all the same sets obey_robots: false on site %(site)s.",
+        **facts,
+    )
+
+
+def _forbidden(facts: Mapping[str, object]) -> Sentence:
+    if "time" in facts:
+        return stored(
+            "%(url)s was not fetched, because the robots.txt of %(host)s forbids it (asked for at %(time)s UTC). Who may "
+            "fetch it all the same sets obey_robots: false on site %(site)s.",
+            **facts,
+        )
+    return stored(
+        "%(url)s was not fetched, because the robots.txt of %(host)s forbids it. Who may fetch it all the same sets "
+        "obey_robots: false on site %(site)s.",
+        **facts,
+    )

@@ -20,6 +20,7 @@ from webqueue.handlers.fetching.interruption import Interruption
 from webqueue.handlers.fetching.turns import Turns
 from webqueue.handlers.protocol import FetchError, SiteView, StopRequested
 from webqueue.politeness.evidence import EvidenceLog, RequestLine
+from webqueue.sentences import part, stored
 
 TRIES = 3
 BACKOFF_SEC = 1.0
@@ -169,20 +170,31 @@ class Sender:
         is_local = hop.host == "localhost" or hop.host.endswith(".localhost")
         if not is_local and not is_address(hop.host):
             return
-        reason = "this machine" if is_local else why_refused(hop.host)
+        reason = part("this machine") if is_local else why_refused(hop.host)
         if reason is not None:
-            raise FetchError("address", str(hop.url), f"{hop.shown}: {hop.host} is {reason}.")
+            raise FetchError(
+                "address",
+                str(hop.url),
+                stored("%(url)s: %(host)s is %(what)s.", url=hop.shown, host=hop.host, what=reason),
+            )
 
 
 def _server_error(hop: Hop, status: int) -> Failure:
     return Failure(
         "status",
-        f"HTTP {status} from {hop.host}",
-        "The server itself failed; nothing is wrong with the target as far as this tells.",
+        stored("HTTP %(status)s from %(host)s", status=status, host=hop.host),
+        stored("The server itself failed; nothing is wrong with the target as far as this tells."),
         again=True,
     )
 
 
 def _told(hop: Hop, failure: Failure, tried: int) -> str:
-    times = f" ({tried} tries)" if tried > 1 else ""
-    return f"{hop.shown}: {failure.text}{times}. {failure.advice}".rstrip()
+    facts = {"url": hop.shown, "what": failure.text}
+    if tried > 1:
+        again = {**facts, "count": tried}
+        if failure.advice:
+            return stored("%(url)s: %(what)s (%(count)s tries). %(advice)s", **again, advice=failure.advice)
+        return stored("%(url)s: %(what)s (%(count)s tries).", **again)
+    if failure.advice:
+        return stored("%(url)s: %(what)s. %(advice)s", **facts, advice=failure.advice)
+    return stored("%(url)s: %(what)s.", **facts)

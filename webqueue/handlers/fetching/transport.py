@@ -12,6 +12,7 @@ from webqueue.handlers.fetching.interruption import Interruption
 from webqueue.handlers.fetching.tls import tls_context
 from webqueue.handlers.fetching.wire import CheckedBackend
 from webqueue.handlers.protocol import HttpOptions
+from webqueue.sentences import stored
 
 # One request at a time needs one connection; a second host of the key (www and static, say) may keep another.
 MAX_CONNECTIONS = 4
@@ -113,7 +114,11 @@ def _proxy(text: str) -> httpx2.Proxy:
     try:
         proxy = httpx2.Proxy(text)
     except (ValueError, httpx2.InvalidURL) as error:
-        raise ValueError(f"The site's proxy is no URL that can be used ({error}).") from error
+        raise ValueError(
+            stored("The site's proxy is no URL that can be used (%(why)s).", why=str(error))
+        ) from error
     if proxy.url.scheme != "http" or not proxy.url.host:
-        raise ValueError("The site's proxy must be http://host:port; https targets go through it by CONNECT.")
+        raise ValueError(
+            stored("The site's proxy must be http://host:port; https targets go through it by CONNECT.")
+        )
     return proxy

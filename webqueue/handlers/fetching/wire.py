@@ -18,6 +18,7 @@ import httpcore2
 
 from webqueue.handlers.fetching.addresses import Resolver, is_address, why_refused
 from webqueue.handlers.fetching.interruption import Interruption
+from webqueue.sentences import stored
 
 T = TypeVar("T")
 
@@ -95,10 +96,16 @@ class CheckedBackend(httpcore2.NetworkBackend):
             addresses = self._permitted(host, port, self._look_up(host, port, until))
             sock = self._connect_to_any(addresses, port, until)
         except TimeoutError as error:
-            raise httpcore2.ConnectTimeout(f"no connection to {host} port {port}") from error
+            raise httpcore2.ConnectTimeout(
+                stored("no connection to %(host)s port %(port)s", host=host, port=port)
+            ) from error
         except OSError as error:
             kind = RefusedConnectError if _is_refusal(error) else httpcore2.ConnectError
-            raise kind(f"no connection to {host} port {port}: {_text(error)}") from error
+            raise kind(
+                stored(
+                    "no connection to %(host)s port %(port)s: %(why)s", host=host, port=port, why=_text(error)
+                )
+            ) from error
         return WatchedStream(sock, self._interruption)
 
     def _look_up(self, host: str, port: int, until: float) -> Sequence[str]:
@@ -107,7 +114,9 @@ class CheckedBackend(httpcore2.NetworkBackend):
         try:
             return self._interruption.run_beside(lambda: self._resolve(host, port), until)
         except (socket.gaierror, UnicodeError) as error:
-            raise httpcore2.ConnectError(f"the name {host} was not found ({_text(error)})") from error
+            raise httpcore2.ConnectError(
+                stored("the name %(host)s was not found (%(why)s)", host=host, why=_text(error))
+            ) from error
 
     def _permitted(self, host: str, port: int, addresses: Sequence[str]) -> Sequence[str]:
         if self._allow_private or (host, port) == self._trusted:
@@ -119,11 +128,11 @@ class CheckedBackend(httpcore2.NetworkBackend):
                 f"{address}, {reason}" if address != host else str(reason)
                 for address, reason in reasons.items()
             )
-            raise AddressRefusedError(f"{host} is {found}")
+            raise AddressRefusedError(stored("%(host)s is %(what)s", host=host, what=found))
         return permitted
 
     def _connect_to_any(self, addresses: Sequence[str], port: int, until: float) -> socket.socket:
-        failure: OSError = OSError(errno.EADDRNOTAVAIL, "the name has no address")
+        failure: OSError = OSError(errno.EADDRNOTAVAIL, stored("the name has no address"))
         for position, address in enumerate(addresses):
             # A fair share of the time left for each, so that a dead IPv6 route does not use it all up.
             now = time.monotonic()
@@ -168,7 +177,7 @@ class WatchedStream(httpcore2.NetworkStream):
         try:
             return self._do(lambda: self._sock.recv(max_bytes), select.POLLIN, _until(timeout))
         except TimeoutError as error:
-            raise httpcore2.ReadTimeout("nothing came") from error
+            raise httpcore2.ReadTimeout(stored("nothing came")) from error
         except OSError as error:
             raise (ResetReadError if _is_refusal(error) else httpcore2.ReadError)(_text(error)) from error
 
@@ -181,7 +190,7 @@ class WatchedStream(httpcore2.NetworkStream):
                 sent = self._do(lambda: self._sock.send(part), select.POLLOUT, _until(timeout))  # noqa: B023
                 view = view[sent:]
         except TimeoutError as error:
-            raise httpcore2.WriteTimeout("nothing was taken") from error
+            raise httpcore2.WriteTimeout(stored("nothing was taken")) from error
         except OSError as error:
             raise (ResetWriteError if _is_refusal(error) else httpcore2.WriteError)(_text(error)) from error
 
@@ -205,14 +214,16 @@ class WatchedStream(httpcore2.NetworkStream):
             stream._do(tls.do_handshake, select.POLLIN, _until(timeout))
         except TimeoutError as error:
             stream.close()
-            raise httpcore2.ConnectTimeout("TLS was not agreed on") from error
+            raise httpcore2.ConnectTimeout(stored("TLS was not agreed on")) from error
         except ssl.SSLCertVerificationError as error:
             stream.close()
             raise TLSFailedError(error.verify_message, certificate=True) from error
         except OSError as error:
             stream.close()
             if _is_refusal(error):  # firewalls often reset as soon as they have read the name in the greeting
-                raise RefusedConnectError(f"TLS could not be agreed on: {_text(error)}") from error
+                raise RefusedConnectError(
+                    stored("TLS could not be agreed on: %(why)s", why=_text(error))
+                ) from error
             raise TLSFailedError(_text(error), certificate=False) from error
         except BaseException:
             stream.close()

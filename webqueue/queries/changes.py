@@ -8,8 +8,17 @@ from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from webqueue import clock
-from webqueue.models import Job, JobLog, Process, RateKey, StoredSetting, Target
-from webqueue.models.base import PAUSED_ALL
+from webqueue.models import (
+    AuditEntry,
+    IntervalChange,
+    Job,
+    JobLog,
+    KeyEvent,
+    Process,
+    RateKey,
+    StoredSetting,
+    Target,
+)
 from webqueue.queries.runs import RUNNING
 from webqueue.queries.stopping import FORCE_AFTER
 from webqueue.queries.stuck import STUCK_AFTER
@@ -49,10 +58,16 @@ def state_version(session: Session) -> str:
             select(func.max(Target.next_tick_at)).scalar_subquery(),
             select(func.min(Target.next_tick_at)).scalar_subquery(),
             select(func.max(StoredSetting.changed_at)).scalar_subquery(),
+            select(func.count()).select_from(StoredSetting).scalar_subquery(),
+            # What people change of anything else (sites, groups, notes, users) is in the audit log.
+            select(func.max(AuditEntry.id)).scalar_subquery(),
+            select(func.max(KeyEvent.id)).scalar_subquery(),
+            select(func.max(IntervalChange.id)).scalar_subquery(),
             select(func.count())
             .select_from(Process)
             .where(Process.heartbeat_at > alive_after(now))
             .scalar_subquery(),
+            select(func.max(Process.started_at)).scalar_subquery(),
         )
     ).one()
     return _digest(tuple(seen))
@@ -80,8 +95,17 @@ def job_version(session: Session, seq: int) -> str:
     last_line = session.scalar(
         select(JobLog.id).where(JobLog.job_seq == seq).order_by(JobLog.id.desc()).limit(1)
     )
-    # Every page says that everything is paused, and offers to resume it.
-    paused = session.scalar(select(StoredSetting.changed_at).where(StoredSetting.name == PAUSED_ALL))
+    # Every page has the banner: that everything is paused, that a disk is low, that no worker is alive.
+    banner = session.execute(
+        select(
+            select(func.max(StoredSetting.changed_at)).scalar_subquery(),
+            select(func.count()).select_from(StoredSetting).scalar_subquery(),
+            select(func.count())
+            .select_from(Process)
+            .where(Process.heartbeat_at > alive_after(clock.now(session)))
+            .scalar_subquery(),
+        )
+    ).one()
     # By the mere passing of time a stop becomes one that may be forced, and then one that is stuck.
     asked = row.stop_requested_at if row is not None and row.status == "running" else None
     passed = [asked is not None and asked <= clock.now(session) - by for by in (FORCE_AFTER, STUCK_AFTER)]
@@ -90,7 +114,7 @@ def job_version(session: Session, seq: int) -> str:
         row and tuple(row),
         end and tuple(end),
         last_line,
-        paused,
+        tuple(banner),
         passed,
         state_version(session) if waits else "",
     )

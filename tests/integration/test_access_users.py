@@ -7,10 +7,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 from werkzeug.security import check_password_hash
 
-from webqueue import access
+from webqueue import access, clock
 from webqueue.access import Role, TooManyTriesError, login, sessions
 from webqueue.access.login import TRIES_PER_ADDRESS, TRIES_PER_NAME, WINDOW
 from webqueue.database import Database
@@ -36,8 +36,8 @@ def begin(database: Database, user: User, now: datetime = NOW, agent: str = "cur
 
 
 def whose(database: Database, key: str | None, now: datetime = NOW) -> str | None:
-    with database.reading() as session:
-        found = access.find_session(session, key or "", now)
+    with clock.replaced(lambda: now), database.reading() as session:
+        found = access.find_session(session, key or "")
         return None if found is None else found.user.name
 
 
@@ -282,8 +282,8 @@ class TestSessions:
         ann, bob = make(database), make(database, "bob", Role.VIEWER)
         keys = [begin(database, ann) for _ in range(3)]
         of_bob = begin(database, bob)
-        with database.reading() as session:
-            ids = {key: access.find_session(session, key or "", NOW).session_id for key in keys}  # type: ignore[union-attr]
+        with clock.replaced(lambda: NOW), database.reading() as session:
+            ids = {key: access.find_session(session, key or "").session_id for key in keys}  # type: ignore[union-attr]
             assert access.count_sessions(session, NOW) == {ann.id: 3, bob.id: 1}
         with pytest.raises(NotFoundError):
             database.run(lambda s: access.end_session(s, bob.id, ids[keys[0]], by="bob", now=NOW))
@@ -308,12 +308,13 @@ class TestSessions:
 
     def test_it_lasts_while_it_is_used_and_its_use_is_written_once_a_minute(self, database: Database) -> None:
         key = begin(database, make(database))
-        later = NOW + timedelta(seconds=59)
         with database.reading() as session:
-            found = access.find_session(session, key or "", later)
+            with clock.replaced(lambda: NOW + timedelta(seconds=59)):
+                found = access.find_session(session, key or "")
             assert found is not None
             assert not found.use_is_due
-            due = access.find_session(session, key or "", NOW + timedelta(minutes=1))
+            with clock.replaced(lambda: NOW + timedelta(minutes=1)):
+                due = access.find_session(session, key or "")
             assert due is not None
             assert due.use_is_due
         for at in (NOW + timedelta(days=20), NOW + timedelta(days=20, seconds=59)):
@@ -324,6 +325,33 @@ class TestSessions:
             assert access.list_sessions(session, found.user.id, NOW + timedelta(days=50)) == []
         assert whose(database, key, NOW + timedelta(days=49)) == "ann"
         assert whose(database, key, NOW + timedelta(days=50)) is None
+
+    def test_its_time_is_the_databases_and_costs_no_statement(
+        self, database: Database, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        user = make(database)
+        begun = {
+            ago: database.run(
+                lambda s, ago=ago: access.begin_session(  # type: ignore[misc]
+                    s, user, address="192.0.2.1", agent="", now=clock.now(s) - timedelta(minutes=ago)
+                )
+            )
+            for ago in (0, 2, 30 * 24 * 60 + 1)
+        }
+        # What the machine that asks believes.
+        monkeypatch.setattr(clock, "local_now", lambda: datetime.now(UTC) + timedelta(days=40))
+        statements: list[str] = []
+        event.listen(database.engine, "before_cursor_execute", lambda *asked: statements.append(asked[2]))
+        for ago, due in ((0, False), (2, True)):
+            with database.reading() as session:
+                session.connection()
+                statements.clear()
+                found = access.find_session(session, begun[ago] or "")
+                assert found is not None
+                assert found.use_is_due is due
+            assert len(statements) == 1
+        with database.reading() as session:
+            assert access.find_session(session, begun[30 * 24 * 60 + 1] or "") is None
 
     def test_only_a_hash_is_stored_and_what_a_browser_says_is_cut(self, database: Database) -> None:
         key = begin(database, make(database), agent="evil\x00\n" + "x" * 1000)
@@ -348,7 +376,7 @@ class TestSessions:
         make(database)
         key = begin(database, make(database, "bob", Role.ADMIN))
         database.run(lambda s: access.set_role(s, "bob", Role.VIEWER, by="ann", now=NOW))
-        with database.reading() as session:
-            found = access.find_session(session, key or "", NOW)
+        with clock.replaced(lambda: NOW), database.reading() as session:
+            found = access.find_session(session, key or "")
         assert found is not None
         assert found.user.role == Role.VIEWER

@@ -14,6 +14,7 @@ from typing import Final
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
+from webqueue import clock
 from webqueue.access.hashing import hash_of
 from webqueue.access.rules import MAX_ADDRESS, storable
 from webqueue.access.users import drop_sessions, find_user
@@ -82,14 +83,22 @@ def begin_session(session: Session, user: User, *, address: str, agent: str, now
     return key
 
 
-def find_session(session: Session, key: str, now: datetime) -> LoggedIn | None:
-    """Whose session this is; None when it has ended, or its user is shut out. One indexed read."""
+def find_session(session: Session, key: str) -> LoggedIn | None:
+    """Whose session this is; None when it has ended, or its user is shut out.
+
+    One indexed read, which asks for the time as well: every page and each of its polls comes by here, and the clock of the
+    machine that serves them may be minutes away from the one that `last_seen_at` was read from.
+    """
+    time = clock.column(session)
     found = session.execute(
-        select(UserSession.id, UserSession.last_seen_at, User)
+        select(UserSession.id, UserSession.last_seen_at, User, *([] if time is None else [time.label("now")]))
         .join(User, User.id == UserSession.user_id)
         .where(UserSession.key_hash == hash_of(key))
     ).one_or_none()
-    if found is None or found.User.disabled_at is not None or found.last_seen_at <= now - LIFETIME:
+    if found is None:
+        return None
+    now = clock.now(session) if time is None else found.now
+    if found.User.disabled_at is not None or found.last_seen_at <= now - LIFETIME:
         return None
     return LoggedIn(found.id, found.User, found.last_seen_at <= now - _SEEN_NOTED_EVERY)
 

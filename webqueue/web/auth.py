@@ -131,7 +131,7 @@ def init_app(app: Flask, *, open_blueprints: frozenset[str] = frozenset()) -> No
 
 @_manager.user_loader  # type: ignore[untyped-decorator]
 def _load_user(key: str) -> SignedIn | None:
-    found = access.find_session(reading(), key, clock.local_now())
+    found = access.find_session(reading(), key)
     if found is None:
         return None
     if found.use_is_due:
@@ -284,7 +284,7 @@ def let_in(user: User) -> bool:
         lambda s: access.begin_session(s, user, address=address, agent=agent, now=clock.now(s))
     )
     read_anew()
-    found = None if key is None else access.find_session(reading(), key, clock.local_now())
+    found = None if key is None else access.find_session(reading(), key)
     if key is None or found is None:
         return False
     session.permanent = True

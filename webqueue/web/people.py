@@ -204,7 +204,7 @@ def _users_page(form: Form, status: int = 200, *, refused: Mapping[str, str] | N
         form=form,
         users=access.list_users(session),
         refused=refused or {},
-        sessions=access.count_sessions(session, clock.local_now()),
+        sessions=access.count_sessions(session, clock.now(session)),
         roles=ROLES,
     )
     return make_response(page, status)

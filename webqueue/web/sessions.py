@@ -54,7 +54,7 @@ def end_all(name: str) -> AnyResponse:
         user = access.find_user(session, name)
         if user is None:
             raise NotFoundError("user", name)
-        count = access.count_sessions(session, clock.local_now()).get(user.id, 0)
+        count = access.count_sessions(session, clock.now(session)).get(user.id, 0)
         question = ngettext(
             "%(name)s is logged out of %(count)s browser at once, and can log in again.",
             "%(name)s is logged out of %(count)s browsers at once, and can log in again.",

@@ -105,6 +105,6 @@ def _page(version: str, form: Form) -> Response:
         blocks=("health",),
         section="settings",
         form=form,
-        sessions=access.list_sessions(reading(), current_user.id, clock.local_now()),
+        sessions=access.list_sessions(reading(), current_user.id, clock.now(reading())),
         browser_words=browser_words,
     )

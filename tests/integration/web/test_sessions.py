@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from flask import Flask
-from sqlalchemy import select, update
+from sqlalchemy import event, select, update
 
 from tests.helpers.admin import HOSTILE, PASSWORD
 from tests.helpers.browsing import Browser
@@ -48,6 +48,24 @@ def test_only_what_changes_a_session_sends_its_cookie(browser: Browser, example:
     browser.get("/static/nowhere.css")
     assert "Queued as #" in browser.get("/targets").text
     assert "Queued as #" not in browser.get("/targets").text, "said once"
+
+
+def test_a_web_machine_whose_clock_is_wrong_writes_no_more_and_throws_nobody_out(
+    browser: Browser, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stored times are the database's: an hour ahead, each poll of each page would note that it was used."""
+    browser.get("/")
+    for wrong in (timedelta(hours=1), timedelta(days=31)):
+        monkeypatch.setattr(clock, "local_now", lambda wrong=wrong: datetime.now(UTC) + wrong)
+        statements: list[str] = []
+
+        def note(_c: object, _cursor: object, statement: str, *_: object, to: list[str] = statements) -> None:
+            to.append(statement)
+
+        event.listen(database.engine, "before_cursor_execute", note)
+        assert browser.get("/jobs").status_code == 200
+        event.remove(database.engine, "before_cursor_execute", note)
+        assert [statement for statement in statements if statement.startswith("UPDATE")] == []
 
 
 def test_the_cookie_outlives_the_session_that_it_opens(browser: Browser) -> None:

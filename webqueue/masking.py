@@ -6,9 +6,11 @@ The one list for everything that is shown: configurations, audit log, evidence, 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -40,17 +42,18 @@ _OF_A_SECRET: Final = re.compile(
 _AMOUNTS: Final = frozenset({"count", "max", "min", "num", "total"})
 
 # RFC 3986 section 3.2.1; a password may have an @ of its own, so that the last one ends it.
-_USERINFO: Final = re.compile(r"(?:(?<=://)|(?<=^//)|(?<=\s//))[^/?#\s]+(?=@)")
+_USERINFO: Final = re.compile(r"(?:(?<=://)|(?<=^//))[^/?#\s]+(?=@)")
 # A parameter of an address, or of a form in a body; an option or a variable of a program.
 _PAIR: Final = re.compile(
-    r"(?:(?<=[?&;#])(?P<parameter>[^=&;#?\s\"'<>]+)|(?:^|(?<=\s))(?P<option>[\w.-]+))=(?P<value>[^&;#\s\"'<>]+)"
+    r"(?:(?<=[?&;#])(?P<parameter>[^=&;#?\s\"'<>]+)|^(?P<option>[\w.-]+))=(?P<value>[^&;#\s\"'<>]+)"
 )
 _HEADER: Final = re.compile(r"(?P<name>[!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(?P<value>\S.*)")
 _HEADERS_OF_WORDS: Final = frozenset({"authorization", "cookie"})
 # A scheme is short; that no text is read twice it has to be said.
 _ADDRESS: Final = re.compile(
-    r"(?:(?<![A-Za-z0-9+.-])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,19}):|^|(?<=\s))//(?P<authority>[^/?#\s\\]+)\S*"
+    r"(?:(?<![A-Za-z0-9+.-])(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,19}):|^|(?<=\s))//(?P<authority>[^/?#\s\\]+)"
 )
+_NOT_BLANK: Final = re.compile(r"\S+")
 _PORTS: Final = {"http": "80", "https": "443"}
 
 
@@ -76,11 +79,11 @@ class Secret:
     """Where a secret stands in a text: from `start` to `end`.
 
     Attributes:
-        server: who is told it; None where the text does not say.
+        servers: who may be told it; none where the text does not say.
         name: what it is there: its parameter, option or header; empty for users and passwords.
     """
 
-    server: Server | None
+    servers: frozenset[Server]
     name: str
     start: int
     end: int
@@ -104,25 +107,27 @@ def secrets_in(text: str) -> list[Secret]:
     """
     header = _HEADER.fullmatch(text)
     if header is not None and _is_secret_header(header["name"], header["value"]):
-        return [Secret(None, header["name"].lower(), *header.span("value"))]
-    addresses = list(_ADDRESS.finditer(text))
-
-    def server_at(place: int) -> Server | None:
-        around = [one for one in addresses if one.start() <= place <= one.end()]
-        return _server(around[-1]) if around else None
-
-    found = []
-    for match in _PAIR.finditer(text):
-        name = match["parameter"] or match["option"]
-        if is_secret_name(name):
-            found.append(Secret(server_at(match.start()), name, *match.span("value")))
-    within = tuple(found)
-    found += [
-        Secret(server_at(match.start()), "", *match.span())
-        for match in _USERINFO.finditer(text)
-        if not any(one.start < match.end() and match.start() < one.end for one in within)
+        return [Secret(frozenset(), header["name"].lower(), *header.span("value"))]
+    return [
+        secret for word in _NOT_BLANK.finditer(text) for secret in _secrets_of_word(word[0], word.start())
     ]
-    return sorted(found, key=lambda one: one.start)
+
+
+def _secrets_of_word(word: str, offset: int) -> list[Secret]:
+    servers = frozenset(servers_in(word))
+    named = [
+        (name, *match.span("value"))
+        for match in _PAIR.finditer(word)
+        if is_secret_name(name := match["parameter"] or match["option"])
+    ]
+    ends = [end for _, _, end in named]
+    unnamed = []
+    for match in _USERINFO.finditer(word):
+        following = bisect_right(ends, match.start())  # the only one that can lie upon it
+        if following == len(named) or named[following][1] >= match.end():
+            unnamed.append(("", *match.span()))
+    found = sorted([*named, *unnamed], key=itemgetter(1))
+    return [Secret(servers, name, offset + start, offset + end) for name, start, end in found]
 
 
 def masked_text(text: str, mask: str = MASK) -> str:

@@ -213,9 +213,9 @@ def _unmasked_text(text: str, stored: str, *, same_servers: bool) -> str:
 def _same_place(secret: Secret, before: Secret, *, same_servers: bool) -> bool:
     if secret.name != before.name:
         return False
-    if secret.server is None or before.server is None:
-        return secret.server == before.server and same_servers
-    return secret.server.takes_over(before.server)
+    if not secret.servers or not before.servers:
+        return secret.servers == before.servers and same_servers
+    return all(any(one.takes_over(other) for other in before.servers) for one in secret.servers)
 
 
 def _servers(value: Any, name: str = "") -> set[Where]:

@@ -20,6 +20,7 @@ from webqueue.models import (
     Target,
 )
 from webqueue.queries.runs import RUNNING
+from webqueue.queries.status import is_overdue
 from webqueue.queries.stopping import FORCE_AFTER
 from webqueue.queries.stuck import STUCK_AFTER
 from webqueue.queries.waiting import alive_after
@@ -31,7 +32,7 @@ def state_version(session: Session) -> str:
     The tables of jobs are read through their indexes; rate keys and targets, of which there are few, are read whole.
 
     Every verb settles its rate key, so the newest change of a key tells of starts, ends, moves and pauses; running jobs
-    are added with their progress, and what changes by the mere passing of time (a cooldown, a silent worker).
+    are added with their progress, and what changes by the mere passing of time (a cooldown, a silent worker, a key that waits for long).
     """
     now = clock.now(session)
     running = (
@@ -52,6 +53,7 @@ def state_version(session: Session) -> str:
             select(func.max(RateKey.modified_at)).scalar_subquery(),
             select(func.count()).select_from(RateKey).where(RateKey.cooldown_until > now).scalar_subquery(),
             select(func.count()).select_from(RateKey).where(RateKey.gap_until > now).scalar_subquery(),
+            select(func.count()).select_from(RateKey).where(is_overdue(now)).scalar_subquery(),
             select(func.max(Target.changed_at)).scalar_subquery(),
             select(func.count()).select_from(Target).scalar_subquery(),
             select(func.count(Target.paused_at)).scalar_subquery(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
 from webqueue import clock
@@ -96,11 +96,9 @@ def get_status(session: Session) -> Status:
 
 
 def _overdue_keys(session: Session, now: datetime) -> int:
-    return (
-        session.scalar(
-            select(func.count())
-            .select_from(RateKey)
-            .where(RateKey.retry_at < now - OVERDUE_AFTER, RateKey.status == RateKeyStatus.IDLE)
-        )
-        or 0
-    )
+    return session.scalar(select(func.count()).select_from(RateKey).where(is_overdue(now))) or 0
+
+
+def is_overdue(now: datetime) -> ColumnElement[bool]:
+    """Of keys: due for more than a minute, and no worker thread was free for it."""
+    return and_(RateKey.retry_at < now - OVERDUE_AFTER, RateKey.status == RateKeyStatus.IDLE)

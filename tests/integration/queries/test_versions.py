@@ -61,6 +61,19 @@ def test_the_version_changes_with_everything_that_pages_show_and_with_nothing_el
         before = after
 
 
+def test_a_key_that_no_worker_takes_is_told_when_it_has_waited_for_long(example: Database) -> None:
+    submit(example)
+    now = clock.local_now()
+    with clock.replaced(lambda: now):
+        before = read(example, queries.state_version)
+    with clock.replaced(lambda: now + timedelta(seconds=30)):
+        assert read(example, queries.state_version) == before
+    with clock.replaced(lambda: now + timedelta(seconds=75)):
+        example.run(lambda s: s.execute(update(Process).values(heartbeat_at=clock.now(s))))
+        assert read(example, lambda s: queries.get_status(s).overdue_keys) == 1
+        assert read(example, queries.state_version) != before
+
+
 def test_the_version_of_a_job_follows_its_row_and_its_log(example: Database) -> None:
     running = example.run(lambda s: running_job(s, "news"))
     other = submit(example, "archive")

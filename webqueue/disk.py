@@ -6,6 +6,7 @@ nobody can cancel, pause or log in either.
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,3 +89,12 @@ def _folder_of(store: str) -> Path | None:
 
     # By the names that fsspec has for a folder: without one it takes a path for "file".
     return Path(strip_protocol(store)) if get_protocol(store) in {"file", "local"} else None
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a renamed file last: without it a power cut may bring back what was there, or nothing."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -436,6 +436,19 @@ def test_a_file_that_is_not_finished_takes_nobody_s_place(tmp_path: Path) -> Non
     assert [line["id"] for line in lines_of(path)] == ["news:a:0", "news:b:1"]
 
 
+def test_a_file_is_its_owners_alone_until_somebody_may_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "news.jsonl"
+    until = datetime(2026, 1, 1, tzinfo=UTC)
+    lines = [b'{"id": "news:a:0"}\n']
+    part = tmp_path / ".news.jsonl.part"
+    part.touch(0o644)  # left behind by a crash
+    replace_documents(path, {"news:a"}, lines, until=until)
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o640)
+    replace_documents(path, {"news:a"}, lines, until=until)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
 def test_the_settings_name_an_endpoint() -> None:
     with pytest.raises(Exception, match="WEBQUEUE_RAG_EXPORT_URL"):
         settings.load(rag_export_url="ftp://index.example.org/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sqlite3
 import tarfile
@@ -80,6 +81,22 @@ def archive(database: Database, settings: Settings, tmp_path: Path) -> Path:
     mark(database, "now")
     write(settings, EVIDENCE, "now\n")
     return made
+
+
+def test_a_backup_that_was_told_lasts(
+    database: Database, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is in the folder, which is on the disk as well."""
+    synced: list[tuple[int, bool]] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append((os.fstat(descriptor).st_ino, (tmp_path / "two.tar.gz").exists()))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    backup.back_up(database, settings, tmp_path / "two.tar.gz")
+    assert (tmp_path.stat().st_ino, True) in synced
 
 
 def test_a_restoration_that_is_refused_late_has_changed_nothing(

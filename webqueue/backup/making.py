@@ -30,6 +30,7 @@ from webqueue.backup.files import add_files
 from webqueue.backup.postgresql_copy import dump
 from webqueue.backup.sqlite_copy import copy_sqlite
 from webqueue.database import Database
+from webqueue.disk import sync_folder
 from webqueue.models import Base
 from webqueue.settings import Settings
 
@@ -95,6 +96,7 @@ def back_up(database: Database, settings: Settings, target: Path) -> Made:
             file.flush()
             os.fsync(file.fileno())
         unfinished.rename(path)
+        sync_folder(path.parent)
     finally:
         unfinished.unlink(missing_ok=True)
     return Made(path, path.stat().st_size, manifest)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from webqueue import logs
 from webqueue.deliveries.chunks import key_of_chunk
+from webqueue.disk import sync_folder
 
 log = logs.get(__name__)
 FOLDER: Final = "exports"
@@ -54,7 +56,8 @@ def replace_documents(path: Path, keys: AbstractSet[str], lines: Iterable[bytes]
     """Put the chunks of some documents into the file, in place of those that it has of them.
 
     The file is written anew beside the old one and takes its place in one step, so that a reader, and a crash at any
-    moment, meets the old or the new one. Appending would be cheaper, but a crash between writing and noting it would
+    moment, meets the old or the new one. A new one is its owner's alone, as all that crawls found; whom somebody has let read it
+    since, may go on. Appending would be cheaper, but a crash between writing and noting it would
     double lines, and chunks of changed documents would stay beside their successors.
 
     Args:
@@ -75,7 +78,7 @@ def replace_documents(path: Path, keys: AbstractSet[str], lines: Iterable[bytes]
         before = covered_until(path)
         part = path.with_name(f".{path.name}.part")
         written = 0
-        with part.open("wb") as file:
+        with _written(part, like=path) as file:
             file.writelines(_others(path, keys))
             for line in lines:
                 file.write(line)
@@ -83,10 +86,18 @@ def replace_documents(path: Path, keys: AbstractSet[str], lines: Iterable[bytes]
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
         # After the file: a crash in between makes the next delivery put in again what is there.
         _note(path, _later(until, before))
         return written
+
+
+def _written(part: Path, *, like: Path) -> IO[bytes]:
+    """The unfinished file, for writing, to be read by whoever may read the file that it replaces."""
+    mode = stat.S_IMODE(like.stat().st_mode) if like.exists() else 0o600
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    os.fchmod(descriptor, mode)  # one that a crash left behind has another
+    return os.fdopen(descriptor, "wb")
 
 
 def _note_of(path: Path) -> Path:
@@ -112,7 +123,7 @@ def _note(path: Path, until: datetime) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(_note_of(path))
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _others(path: Path, keys: AbstractSet[str]) -> Iterator[bytes]:
@@ -128,15 +139,6 @@ def _others(path: Path, keys: AbstractSet[str]) -> Iterator[bytes]:
                 continue
             if key not in keys:
                 yield line if line.endswith(b"\n") else line + b"\n"
-
-
-def _sync_folder(folder: Path) -> None:
-    """Without it a power cut may bring the old file back."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Engine, event
 
 from webqueue.database import Database
 
@@ -28,14 +28,26 @@ class Sent:
 
 @contextmanager
 def recorded(database: Database) -> Iterator[list[Sent]]:
-    """Everything that is sent to the database while the block runs."""
+    """Everything that writers send to the database while the block runs."""
+    with _recorded(database.write_engine, database._heartbeat_write_engine) as sent:
+        yield sent
+
+
+@contextmanager
+def recorded_reads(database: Database) -> Iterator[list[Sent]]:
+    """Everything that readers send to the database while the block runs."""
+    with _recorded(database.read_engine) as sent:
+        yield sent
+
+
+@contextmanager
+def _recorded(*engines: Engine) -> Iterator[list[Sent]]:
     sent: list[Sent] = []
 
     def note(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
         if statement.split(maxsplit=1)[0] in {"SELECT", "INSERT", "UPDATE", "DELETE"}:
             sent.append(Sent(statement, parameters))
 
-    engines = [database.write_engine, database._heartbeat_write_engine]
     for engine in engines:
         event.listen(engine, "before_cursor_execute", note)
     try:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import event, func, select
+from sqlalchemy.orm import Session
 from werkzeug.security import check_password_hash
 
 from webqueue import access, clock
@@ -380,3 +381,40 @@ class TestSessions:
             found = access.find_session(session, key or "")
         assert found is not None
         assert found.user.role == Role.VIEWER
+
+
+def test_tokens_outlive_the_user_who_made_them_unless_they_are_ended_too(database: Database) -> None:
+    texts: dict[str, str] = {}
+
+    def add(session: Session) -> None:
+        access.create_user(session, "bob", PASSWORD, "admin", by="tests", now=NOW)
+        access.create_user(session, "eve", PASSWORD, "admin", by="tests", now=NOW)
+        for name, by, ends in (
+            ("ci", "bob", None),
+            ("cron", "bob", NOW + timedelta(hours=1)),
+            ("old", "bob", NOW + timedelta(minutes=1)),
+            ("gone", "bob", None),
+            ("eves", "eve", None),
+        ):
+            texts[name] = access.add_token(session, name, "viewer", ends, by=by, now=NOW)
+        access.revoke_token(session, "gone", by="eve", now=NOW)
+
+    database.run(add)
+    later = NOW + timedelta(minutes=2)
+
+    def working() -> list[str]:
+        with database.reading() as session:
+            return [name for name, token in texts.items() if access.bearer_of(session, token, later)]
+
+    kept = database.run(lambda s: access.disable_user(s, "bob", by="eve", now=later))
+    assert (kept, working()) == (["ci", "cron"], ["ci", "cron", "eves"])
+    ended = database.run(lambda s: access.disable_user(s, "bob", by="eve", now=later, with_tokens=True))
+    assert (ended, working()) == (["ci", "cron"], ["eves"])
+    assert database.run(lambda s: access.disable_user(s, "bob", by="eve", now=later, with_tokens=True)) == []
+    with database.reading() as session:
+        entries = session.scalars(select(AuditEntry).where(AuditEntry.at == later)).all()
+    assert [(one.action, one.object_name) for one in entries] == [
+        ("disabled", "bob"),
+        ("revoked", "ci"),
+        ("revoked", "cron"),
+    ]

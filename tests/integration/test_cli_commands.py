@@ -471,6 +471,27 @@ class TestPeople:
         assert said.complaint
         assert webqueue.done("user", "list", "--json").json == []
 
+    def test_who_disables_a_user_is_told_of_their_tokens(
+        self, webqueue: CommandLine, database: Database
+    ) -> None:
+        words = ("--role", "viewer", "--password-stdin")
+        webqueue.done("user", "add", "anna", *words, stdin="correct horse battery\n")
+        for name in ("ci", "cron"):
+            database.run(
+                lambda s, name=name: access.add_token(s, name, "viewer", by="anna", now=clock.now(s))  # type: ignore[misc]
+            )
+        said = webqueue.done("user", "disable", "anna").out
+        assert "2 of the tokens that anna made still work: ci, cron." in said
+        assert "webqueue user disable anna --revoke-tokens" in said
+        assert webqueue.done("user", "disable", "anna", "--revoke-tokens").out == (
+            "user anna disabled\nrevoked: ci, cron\n"
+        )
+        rows = webqueue.done("token", "list", "--json").json
+        assert {row["name"]: (row["created_by"], row["revoked_at"] is None) for row in rows} == {
+            "ci": ("anna", False),
+            "cron": ("anna", False),
+        }
+
     def test_no_user_twice(self, webqueue: CommandLine) -> None:
         words = ("user", "add", "anna", "--role", "admin", "--password-stdin")
         webqueue.done(*words, stdin="correct horse battery\n")

@@ -20,7 +20,7 @@ from webqueue import access, migrations
 from webqueue.database import Database
 from webqueue.migrations import MigrationError, copy_before, is_current, upgrade
 from webqueue.migrations.search_index import is_own
-from webqueue.models import Base, User
+from webqueue.models import Base, Token, User
 
 FIRST = "0001"
 
@@ -94,6 +94,27 @@ def test_users_of_before_read_the_language_of_their_browser(empty: Database) -> 
     empty.run(lambda s: access.set_language(s, ann.id, "zh"))
     with empty.reading() as session:
         assert session.scalars(select(User.language)).one() == "zh"
+
+
+def test_who_made_the_tokens_of_before_is_known_from_the_audit_log(empty: Database) -> None:
+    upgrade_to(empty, "0012")
+    at = "'2026-01-01 00:00:00.000000'"
+    with empty.engine.connect() as connection:
+        for name in ("ci", "lost"):
+            columns = "name, token_hash, role, created_at"
+            connection.execute(
+                text(f"INSERT INTO tokens ({columns}) VALUES ('{name}', '{name}', 'viewer', {at})")
+            )
+        for action, by in (("created", "bob"), ("revoked", "ann")):
+            columns = 'at, "by", action, object_kind, object_name'
+            connection.execute(
+                text(f"INSERT INTO audit ({columns}) VALUES ({at}, '{by}', '{action}', 'token', 'ci')")
+            )
+        connection.commit()
+    assert upgrade(empty) is True
+    with empty.reading() as session:
+        makers = {token.name: token.created_by for token in session.scalars(select(Token))}
+    assert makers == {"ci": "bob", "lost": None}
 
 
 class TestOfAFileInUse:

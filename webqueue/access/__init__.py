@@ -33,6 +33,7 @@ from webqueue.access.tokens import (
     list_tokens,
     note_use,
     revoke_token,
+    working_tokens,
 )
 from webqueue.access.users import (
     create_user,
@@ -89,5 +90,6 @@ __all__ = [
     "setup_link_works",
     "use_login_link",
     "use_setup_link",
+    "working_tokens",
     "zone_of",
 ]

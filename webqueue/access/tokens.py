@@ -56,7 +56,14 @@ def add_token(
     # 256 random bits: no slow hash is needed, and each request can afford this one.
     plaintext = PREFIX + secrets.token_urlsafe(32)
     session.add(
-        Token(name=name, token_hash=hash_of(plaintext), role=checked, created_at=now, expires_at=expires_at)
+        Token(
+            name=name,
+            token_hash=hash_of(plaintext),
+            role=checked,
+            created_at=now,
+            created_by=by,
+            expires_at=expires_at,
+        )
     )
     after = {"role": str(checked), "expires_at": None if expires_at is None else expires_at.isoformat()}
     AuditEntry.record(session, at=now, by=by, action="created", kind="token", name=name, after=after)
@@ -102,3 +109,17 @@ def revoke_token(session: Session, name: str, *, by: str, now: datetime) -> None
     if row.revoked_at is None:
         row.revoked_at = now
         AuditEntry.record(session, at=now, by=by, action="revoked", kind="token", name=row.name)
+
+
+def working_tokens(session: Session, now: datetime, *, made_by: str | None = None) -> list[Token]:
+    """The tokens that open the API now, by name.
+
+    Args:
+        made_by: only those that this user made.
+    """
+    works = select(Token).where(
+        Token.revoked_at.is_(None), or_(Token.expires_at.is_(None), Token.expires_at > now)
+    )
+    if made_by is not None:
+        works = works.where(Token.created_by == made_by)
+    return list(session.scalars(works.order_by(Token.name)))

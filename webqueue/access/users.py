@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from werkzeug.security import generate_password_hash
 
 from webqueue.access.rules import checked_role, name_problems, normal_name, password_problems
+from webqueue.access.tokens import revoke_token, working_tokens
 from webqueue.database import take_turn
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.models import AuditEntry, Role, User, UserSession
@@ -72,20 +73,34 @@ def drop_sessions(session: Session, user_id: int, *, but: int | None = None) -> 
     return len(session.execute(gone.returning(UserSession.id)).all())
 
 
-def disable_user(session: Session, name: str, *, by: str, now: datetime) -> None:
+def disable_user(
+    session: Session, name: str, *, by: str, now: datetime, with_tokens: bool = False
+) -> list[str]:
     """Shut a user out and end every session of theirs. What they did stays in the audit log.
+
+    A token is a program's, with a name and a role of its own; it does not end with the user who made it, unless that is
+    asked for.
+
+    Args:
+        with_tokens: end those that they made, too; also those of a user who was shut out before.
+
+    Returns:
+        The names of the tokens that they made and that worked until now: revoked `with_tokens`, else they work on.
 
     Raises:
         NotFoundError: there is no such user.
         ConflictError: it is the last administrator.
     """
     user = _locked(session, name)
-    if user.disabled_at is not None:
-        return
-    _refuse_last_admin(session, user)
-    user.disabled_at = now
-    drop_sessions(session, user.id)
-    AuditEntry.record(session, at=now, by=by, action="disabled", kind="user", name=user.name)
+    if user.disabled_at is None:
+        _refuse_last_admin(session, user)
+        user.disabled_at = now
+        drop_sessions(session, user.id)
+        AuditEntry.record(session, at=now, by=by, action="disabled", kind="user", name=user.name)
+    tokens = [token.name for token in working_tokens(session, now, made_by=user.name)]
+    for token in tokens if with_tokens else ():
+        revoke_token(session, token, by=by, now=now)
+    return tokens
 
 
 def enable_user(session: Session, name: str, *, by: str, now: datetime) -> None:

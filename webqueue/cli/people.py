@@ -74,11 +74,23 @@ def passwd(name: str, password_stdin: bool) -> None:
 
 @user.command()
 @click.argument("name")
-def disable(name: str) -> None:
-    """Shut the user NAME out."""
+@click.option("--revoke-tokens", is_flag=True, help="End the tokens that the user made, too.")
+def disable(name: str, revoke_tokens: bool) -> None:
+    """Shut the user NAME out, and tell which tokens that they made still work."""
     with opened() as (database, _settings):
-        database.run(lambda session: access.disable_user(session, name, by=person(), now=clock.now(session)))
+        tokens = database.run(
+            lambda session: access.disable_user(
+                session, name, by=person(), now=clock.now(session), with_tokens=revoke_tokens
+            )
+        )
         click.echo(f"user {name} disabled")
+        if tokens and revoke_tokens:
+            click.echo(f"revoked: {', '.join(tokens)}")
+        elif tokens:
+            click.echo(
+                f"{len(tokens)} of the tokens that {name} made still work: {', '.join(tokens)}. "
+                f"`webqueue user disable {name} --revoke-tokens` ends them."
+            )
 
 
 @click.group()
@@ -113,13 +125,14 @@ def list_tokens(as_json: bool) -> None:
                 "name": row.name,
                 "role": row.role,
                 "created_at": row.created_at,
+                "created_by": row.created_by,
                 "expires_at": row.expires_at,
                 "last_used_at": row.last_used_at,
                 "revoked_at": row.revoked_at,
             }
             for row in access.list_tokens(session)
         ]
-    columns = ("name", "role", "created_at", "expires_at", "last_used_at", "revoked_at")
+    columns = ("name", "role", "created_at", "created_by", "expires_at", "last_used_at", "revoked_at")
     show_rows(rows, columns, as_json=as_json, empty="No token yet: `webqueue token add NAME --role viewer`.")
 
 

@@ -63,6 +63,8 @@ class Token(Base):
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
     role: Mapped[str] = mapped_column(String(15))
     created_at: Mapped[datetime]
+    # The user's name, or who was at the command line, as the audit log has it.
+    created_by: Mapped[str | None] = mapped_column(String(128))
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]

@@ -6,7 +6,7 @@ Every function is bounded and runs on indexes; a page needs a fixed number of st
 from __future__ import annotations
 
 from webqueue.politeness.keys import keys_by_adapter, resolve_url
-from webqueue.queries.audit import AuditRow, get_audit, list_audit
+from webqueue.queries.audit import AuditAct, AuditFilter, AuditRow, get_audit, list_acts, list_audit
 from webqueue.queries.changes import health_version, job_version, state_version
 from webqueue.queries.document_diff import Diff, version_diff
 from webqueue.queries.document_search import Piece, Search, marked, reaches_all, snippets
@@ -87,6 +87,8 @@ __all__ = [
     "MAX_LIMIT",
     "MAX_TARGETS",
     "REPEATABLE",
+    "AuditAct",
+    "AuditFilter",
     "AuditRow",
     "ChosenJob",
     "Counts",
@@ -143,6 +145,7 @@ __all__ = [
     "keys_by_adapter",
     "known_targets",
     "last_runs",
+    "list_acts",
     "list_audit",
     "list_documents",
     "list_jobs",

@@ -80,7 +80,7 @@ def newest_first(
     limit = checked_limit(limit)
     newer = bool(cursor and cursor.startswith("+"))
     if cursor:
-        edge = _number(cursor.removeprefix("+"))
+        edge = cursor_number(cursor.removeprefix("+"))
         statement = statement.where(number > edge if newer else number < edge)
     ordered = statement.order_by(number.asc() if newer else number.desc()).limit(limit + 1)
     rows = list(session.scalars(ordered))
@@ -99,7 +99,8 @@ def newest_first(
     )
 
 
-def _number(cursor: str) -> int:
+def cursor_number(cursor: str) -> int:
+    """The number that a cursor is. Raises InvalidInputError (`cursor`)."""
     number = whole(cursor, 0, 10**18 - 1)
     if number is None:
         raise InvalidInputError.of(

@@ -25,6 +25,7 @@ def ask(
     more: Iterable[tuple[str, str]] = (),
     *,
     harmless: bool = False,
+    choice: tuple[str, str] | None = None,
 ) -> AnyResponse:
     """The page that asks; its form repeats the request, confirmed, with `more` fields.
 
@@ -33,6 +34,7 @@ def ask(
         yes: what the button says.
         fallback: where "Not now" leads, when the request does not say where it came from.
         more: further fields of the form, one name possibly several times.
+        choice: a box that may be ticked as well: its name, and what it says.
         harmless: it asks only because of the number; nothing is lost by it.
     """
     fields = [(name, value) for name, value in request.form.items(multi=True) if name not in _OWN_FIELDS]
@@ -42,6 +44,7 @@ def ask(
         question=question,
         yes=yes,
         harmless=harmless,
+        choice=choice,
         action=request.path,
         back=came_from(fallback),
         fields=fields,

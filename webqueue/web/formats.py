@@ -165,7 +165,7 @@ def script_words() -> str:
 
 def absolute(at: datetime, now: datetime | None = None, *, seconds: bool = True) -> str:
     """`16:21:05 UTC` today, else `2026-11-29 16:21 UTC`; by the clock of the user's zone, with its offset."""
-    zone = _zone()
+    zone = user_zone()
     at = at.astimezone(zone)
     if now is not None and abs(at - now) < timedelta(days=1) and at.date() == now.astimezone(zone).date():
         return f"{at:%H:%M:%S} {_offset(at)}" if seconds else f"{at:%H:%M} {_offset(at)}"
@@ -198,13 +198,13 @@ def moment(at: datetime | None, *, empty: str = "", relative_only: bool = False)
 
 def time_of_day(at: datetime) -> Markup:
     """`16:21:05` by the clock of the user's zone, for lines that follow each other; day and offset on demand."""
-    here = at.astimezone(_zone())
+    here = at.astimezone(user_zone())
     return Markup('<time datetime="{}" title="{}">{:%H:%M:%S}</time>').format(_machine(at), _full(at), here)
 
 
 def day(at: datetime) -> str:
     """`2026-11-29`, which it was by the clock of the user's zone."""
-    return f"{at.astimezone(_zone()):%Y-%m-%d}"
+    return f"{at.astimezone(user_zone()):%Y-%m-%d}"
 
 
 def local(at: datetime, timezone: str, *, with_date: bool = True) -> Markup:
@@ -306,7 +306,7 @@ def _strip_words(runs: Sequence[Run]) -> str:
     return ngettext("%(count)s run: %(each)s", "%(count)s runs: %(each)s", len(runs), each=each)
 
 
-def _zone() -> tzinfo:
+def user_zone() -> tzinfo:
     """The zone of the user of this request, asked for once; UTC for everybody else."""
     if not has_request_context():
         return UTC
@@ -332,7 +332,7 @@ def _machine(at: datetime) -> str:
 
 
 def _full(at: datetime) -> str:
-    here = at.astimezone(_zone())
+    here = at.astimezone(user_zone())
     return f"{here:%Y-%m-%d %H:%M:%S} {_offset(here)}"
 
 

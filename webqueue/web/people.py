@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -20,7 +21,7 @@ from webqueue.web import answers, confirm, words
 from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
 from webqueue.web.forms import Form
-from webqueue.web.languages import gettext, told, told_error
+from webqueue.web.languages import between_sentences, gettext, ngettext, pgettext, told, told_error
 
 pages = Blueprint("people", __name__)
 
@@ -98,14 +99,67 @@ def set_password(name: str) -> AnyResponse:
 @pages.post("/settings/users/<name>/disable")
 @needs(Action.USERS)
 def disable(name: str) -> AnyResponse:
-    """Shut a user out, after asking."""
+    """Shut a user out, after asking; with the tokens that they made, where that is ticked."""
+    back, by, with_tokens = url_for("people.users"), user_name(), "tokens" in request.form
     if not confirm.given():
-        question = gettext(
+        return _ask_to_disable(name, back)
+
+    def told_of(tokens: list[str]) -> str:
+        said = gettext("%(name)s is shut out.", name=name)
+        if not tokens:
+            return said
+        names = pgettext("list", ", ").join(tokens)
+        more = (
+            ngettext(
+                "%(count)s token is revoked: %(names)s",
+                "%(count)s tokens are revoked: %(names)s",
+                len(tokens),
+                names=names,
+            )
+            if with_tokens
+            else ngettext(
+                "%(count)s token that %(name)s made still works: %(names)s",
+                "%(count)s tokens that %(name)s made still work: %(names)s",
+                len(tokens),
+                name=name,
+                names=names,
+            )
+        )
+        return between_sentences().join([said, f"{more}{gettext('.')}"])
+
+    return acted(
+        back,
+        lambda: database().run(
+            lambda s: access.disable_user(s, name, by=by, now=clock.now(s), with_tokens=with_tokens)
+        ),
+        told_of,
+    )
+
+
+def _ask_to_disable(name: str, back: str) -> AnyResponse:
+    question = [
+        gettext(
             "%(name)s is logged out at once, and cannot log in. What %(name)s did stays in the audit log.",
             name=name,
         )
-        return confirm.ask(question, gettext("Disable user"), url_for("people.users"))
-    return _on_user(name, access.disable_user, gettext("%(name)s is shut out.", name=name))
+    ]
+    session = reading()
+    tokens = [token.name for token in access.working_tokens(session, clock.now(session), made_by=name)]
+    count, choice = len(tokens), None
+    if tokens:
+        names = pgettext("list", ", ").join(tokens)
+        question.append(
+            ngettext(
+                "%(count)s token of the API that %(name)s made works on, for whoever has it: %(names)s",
+                "%(count)s tokens of the API that %(name)s made work on, for whoever has them: %(names)s",
+                count,
+                name=name,
+                names=names,
+            )
+            + gettext(".")
+        )
+        choice = ("tokens", ngettext("Revoke this token too", "Revoke these %(count)s tokens too", count))
+    return confirm.ask(between_sentences().join(question), gettext("Disable user"), back, choice=choice)
 
 
 @pages.post("/settings/users/<name>/enable")
@@ -205,6 +259,7 @@ def _users_page(form: Form, status: int = 200, *, refused: Mapping[str, str] | N
         users=access.list_users(session),
         refused=refused or {},
         sessions=access.count_sessions(session, clock.now(session)),
+        tokens=Counter(token.created_by for token in access.working_tokens(session, clock.now(session))),
         roles=ROLES,
     )
     return make_response(page, status)

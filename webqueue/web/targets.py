@@ -73,7 +73,7 @@ def _edits(session: Session, code: str) -> tuple[queries.AuditRow, ...]:
     """Who changed the target last, for those who may read the audit log."""
     if not may(Action.AUDIT):
         return ()
-    return queries.list_audit(session, kind="target", name=code, limit=EDITS_SHOWN).items
+    return queries.list_audit(session, queries.AuditFilter(kind="target", name=code), limit=EDITS_SHOWN).items
 
 
 @pages.post("/targets/<code>/run")

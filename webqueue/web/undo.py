@@ -12,6 +12,7 @@ from webqueue import clock, config, queries
 from webqueue.access import Action
 from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError, InvalidInputError
+from webqueue.queries import AuditFilter
 from webqueue.queries.audit import audit_row
 from webqueue.web import answers
 from webqueue.web.audit import brief
@@ -96,7 +97,7 @@ def with_undo(message: str, kind: str, name: str | None = None) -> str:
         kind: of the object, as the audit log names it.
         name: of the object; None: it was done to many.
     """
-    last = queries.list_audit(reading(), kind=kind, name=name, limit=1).items
+    last = queries.list_audit(reading(), AuditFilter(kind=kind, name=name), limit=1).items
     if not last or last[0].by != user_name() or not config.can_undo(last[0].action, kind):
         return message
     where = url_for("undo.ask", entry=last[0].id)

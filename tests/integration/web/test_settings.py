@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from zoneinfo import ZoneInfo
 
@@ -12,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from tests.helpers.admin import HOSTILE, PASSWORD, add_site, add_target
 from tests.helpers.browsing import Browser
-from webqueue import access, jobs
+from webqueue import access, clock, jobs
 from webqueue.access.login import TRIES_PER_NAME
 from webqueue.database import Database
 from webqueue.models import AuditEntry, Job, RateGroupRow, Token, User
@@ -74,6 +75,56 @@ def test_nobody_gives_themselves_a_password_without_the_old_one(
         assert refused.status_code == 422, name
         assert "under You and health, with the old one" in refused.text
     assert log_in(app, database, "admin", PASSWORD) == 303
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_who_shuts_a_user_out_is_told_of_their_tokens_and_may_end_them(
+    app: Flask, browser: Browser, database: Database, ended: bool
+) -> None:
+    database.run(
+        lambda s: _nothing(access.create_user(s, "bob", OTHER, "admin", by="test", now=clock.now(s)))
+    )
+    tokens = {
+        name: database.run(functools.partial(_token, name=name, by=by))
+        for name, by in (("ci", "bob"), ("cron", "bob"), ("other", "admin"))
+    }
+    assert "made 2 tokens that work" in browser.get("/settings/users").text
+    assert browser.get("/settings/tokens").text.count('<span class="sub">by bob</span>') == 2
+    asked = browser.post("/settings/users/bob/disable").text
+    assert "2 tokens of the API that bob made work on, for whoever has them: ci, cron." in asked
+    assert '<input type="checkbox" name="tokens" value="1" id="choice"> Revoke these 2 tokens too' in asked
+    browser.post("/settings/users/bob/disable", confirmed="yes", **({"tokens": "1"} if ended else {}))
+    told = browser.get("/settings/users").text
+    if ended:
+        assert "bob is shut out. 2 tokens are revoked: ci, cron." in told
+    else:
+        assert "bob is shut out. 2 tokens that bob made still work: ci, cron." in told
+    api = app.test_client()
+    answers = {
+        name: api.get("/api/v1/jobs", headers={"Authorization": f"Bearer {token}"}).status_code
+        for name, token in tokens.items()
+    }
+    works = 401 if ended else 200
+    assert answers == {"ci": works, "cron": works, "other": 200}
+
+
+def _nothing(_made: object) -> None:
+    """A row must not leave its transaction."""
+
+
+def _token(session: Session, name: str, by: str) -> str:
+    return access.add_token(session, name, "viewer", by=by, now=clock.now(session))
+
+
+def test_a_user_without_tokens_is_shut_out_without_a_word_of_them(
+    browser: Browser, database: Database
+) -> None:
+    database.run(
+        lambda s: _nothing(access.create_user(s, "bob", OTHER, "admin", by="test", now=clock.now(s)))
+    )
+    asked = browser.post("/settings/users/bob/disable").text
+    assert "bob is logged out at once" in asked
+    assert "token" not in asked.partition("<main")[2].partition("</main")[0].replace("csrf_token", "")
 
 
 def test_the_last_administrator_stays_one(browser: Browser, database: Database) -> None:

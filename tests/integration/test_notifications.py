@@ -136,6 +136,19 @@ class TestNews:
         end(world, "news", Failed("again"))
         assert look(world, now) == 1
 
+    def test_what_the_loaded_demo_shows_is_no_news(self, world: World, now: Clock) -> None:
+        add(world, "json://127.0.0.1/x")
+        world.add_site("demo", "https://registry.invalid/")
+        for target in ("redesigned", "without_text", "turned_away"):
+            world.add_target(target, site="demo")
+        end(world, "redesigned", Failed("No link to a notice on list page 1"))
+        end(world, "without_text", Done(attention="None of the notices has a text"))
+        end(world, "turned_away", Blocked("the demo has it so"))
+        end(world, "news", Failed("no link found"))
+        now.advance(7_200)  # the retry of what was turned away is overdue by now
+        assert look(world, now) == 1
+        assert "invalid" not in queued(world)[0][1]
+
     def test_a_failure_that_is_repeated_is_no_news_and_one_that_lasts_is_told_daily(
         self, world: World, now: Clock
     ) -> None:

@@ -30,6 +30,8 @@ _AGAIN_AFTER: Final = timedelta(days=1)
 _MOST_ENDS: Final = 2000
 _MOST_LINES: Final = 30
 _LONGEST_LINE: Final = 300
+# The demo's hosts, which no real one can be called like (RFC 2606): what it shows is nothing to be called for.
+_OF_THE_DEMO: Final = "%.invalid"
 
 _Open = MutableMapping[str, dict[str, Any]]
 
@@ -92,7 +94,12 @@ def note_lost_workers(session: Session, worker_ids: Iterable[str], recovered: in
 def _ended(session: Session, since: datetime, until: datetime) -> tuple[datetime, list[Job]]:
     jobs = session.scalars(
         select(Job)
-        .where(Job.finished_at > since, Job.finished_at <= until, Job.source != JobSource.TRY)
+        .where(
+            Job.finished_at > since,
+            Job.finished_at <= until,
+            Job.source != JobSource.TRY,
+            Job.rate_key.not_like(_OF_THE_DEMO),
+        )
         .order_by(Job.finished_at, Job.seq)
         .limit(_MOST_ENDS)
     ).all()
@@ -158,7 +165,7 @@ def _of_blocks(session: Session, opened: _Open, wanted: Wanted, now: datetime) -
             RateKey.cooldown_cause.label("cause"),
             goes_on.label("goes_on"),
         )
-        .where(RateKey.consecutive_blocks > 0)
+        .where(RateKey.consecutive_blocks > 0, RateKey.key.not_like(_OF_THE_DEMO))
         .order_by(RateKey.key)
     ).all()
     for row in rows:
@@ -188,7 +195,7 @@ def _of_blocks(session: Session, opened: _Open, wanted: Wanted, now: datetime) -
 def _of_overdue(session: Session, opened: _Open, wanted: Wanted, now: datetime) -> Iterator[News]:
     overdue = 0 if _all_are_paused(session) else session.scalar(
         select(func.count()).select_from(RateKey).where(
-            RateKey.retry_at < now - timedelta(minutes=wanted.overdue_min), RateKey.status == RateKeyStatus.IDLE
+            RateKey.retry_at < now - timedelta(minutes=wanted.overdue_min), RateKey.status == RateKeyStatus.IDLE, RateKey.key.not_like(_OF_THE_DEMO)
         )
     )  # fmt: skip
     if overdue:

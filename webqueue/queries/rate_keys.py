@@ -42,6 +42,7 @@ class RateKeyRow:
         state: `running`, `stuck`, `cooling_down`, `paused` or `idle`.
         next_start_at: the earliest time of its next start, None when that depends on a person, a worker or a running job.
         next_tick_at: the next scheduled run of one of its targets.
+        schedules_paused: it has schedules, and all of them belong to paused targets.
         waiting: why the first in its line does not run, where the key itself is free.
     """
 
@@ -57,6 +58,7 @@ class RateKeyRow:
     paused_at: datetime | None = None
     paused_note: str = ""
     next_tick_at: datetime | None = None
+    schedules_paused: bool = False
     last_request_at: datetime | None = None
     runs: tuple[Run, ...] = field(default_factory=tuple)
     owner: str = ""
@@ -158,11 +160,12 @@ def key_events(session: Session, key: str, *, limit: int = 50) -> tuple[KeyEvent
 
 @dataclass(frozen=True)
 class _World:
-    """What is read once for all keys: sites, ticks and notes by key, running jobs, and the keys of stuck ones."""
+    """What is read once for all keys: sites, ticks and notes by key, running jobs, the keys of stuck ones and of paused schedules."""
 
     now: datetime
     sites: Mapping[str, tuple[str, ...]]
     ticks: Mapping[str, datetime]
+    paused: frozenset[str]
     running: Mapping[str, JobRow]
     stuck: frozenset[str]
     notes: Mapping[str, tuple[str, str]]
@@ -174,7 +177,8 @@ class _World:
         running = {job.rate_key: job for job in running_jobs(session)}
         # There are never more than people have written.
         notes = {row.key: (row.owner, row.note) for row in session.scalars(select(RateKeyNote))}
-        return cls(now, sites, _next_ticks(session, sites), running, stuck_keys(session, now), notes)
+        ticks, paused = _next_ticks(session, sites), _with_paused_schedules(session, sites)
+        return cls(now, sites, ticks, paused, running, stuck_keys(session, now), notes)
 
 
 def _name(session: Session) -> Any:
@@ -294,6 +298,7 @@ def _row(
         paused_at=key.paused_at,
         paused_note=key.paused_note,
         next_tick_at=next_tick,
+        schedules_paused=next_tick is None and key.key in world.paused,
         last_request_at=key.last_request_at,
         runs=runs,
         owner=owner,
@@ -316,6 +321,7 @@ def _unused(key: str, world: _World) -> RateKeyRow:
         paused_by=None,
         consecutive_blocks=0,
         next_tick_at=next_tick,
+        schedules_paused=next_tick is None and key in world.paused,
         owner=owner,
         note=note,
     )
@@ -371,6 +377,18 @@ def _queued_counts(session: Session, keys: Iterable[str]) -> Mapping[str, int]:
         .group_by(Job.rate_key)
     )
     return {key: number for key, number in rows}  # noqa: C416 - rows are no plain tuples for the type checker
+
+
+def _with_paused_schedules(session: Session, sites: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    """The keys of sites that have a target whose schedule rests because the target is paused."""
+    paused = set(
+        session.scalars(
+            select(Target.site_code).where(
+                Target.enabled.is_(True), Target.paused_at.is_not(None), Target.schedule.is_not(None)
+            )
+        )
+    )
+    return frozenset(key for key, codes in sites.items() if paused.intersection(codes))
 
 
 def _next_ticks(session: Session, sites: Mapping[str, tuple[str, ...]]) -> Mapping[str, datetime]:

@@ -17,7 +17,7 @@ from tests.helpers.admin import (
 )
 from tests.helpers.asking import KEY, change_key, note_stuck, read, submit
 from tests.helpers.world import START
-from webqueue import clock, jobs, queries
+from webqueue import clock, config, jobs, queries
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError, NotFoundError
 from webqueue.models import Process, Site, Target
@@ -27,6 +27,21 @@ from webqueue.queries.rate_keys import busiest_rate_keys
 def key_of(database: Database, key: str = KEY) -> queries.RateKeyRow:
     with database.reading() as session:
         return queries.get_rate_key(session, key)
+
+
+def test_a_key_whose_only_schedules_are_paused_says_so(example: Database) -> None:
+    assert not key_of(example).schedules_paused
+
+    def pause(session: Session) -> None:
+        config.pause_target(session, "news", by="ann", now=clock.now(session))
+
+    example.run(pause)
+    unused = key_of(example)
+    assert (unused.next_start_at, unused.schedules_paused) == (None, True)
+    example.run(lambda s: finished_job(s, "archive", ago=timedelta(minutes=1), seconds=1))
+    assert key_of(example).schedules_paused, "also when it has a row"
+    example.run(lambda s: config.resume_target(s, "news", by="ann", now=clock.now(s)))
+    assert not key_of(example).schedules_paused
 
 
 def test_a_key_tells_its_state(example: Database) -> None:

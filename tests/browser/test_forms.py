@@ -43,6 +43,19 @@ def test_every_form_has_a_button_and_the_token(large_pages: dict[str, str]) -> N
     assert forms > len(large_pages)
 
 
+def test_every_control_has_an_id_of_its_own(large_pages: dict[str, str]) -> None:
+    """By which a swap finds it again, and a person's style sheet or script."""
+    wrong, found = [], 0
+    for path, html in large_pages.items():
+        controls = LexborHTMLParser(html).css("button, input:not([type=hidden]), select, textarea")
+        names = [one.attributes.get("id") for one in controls]
+        found += len(names)
+        wrong += [f"{path}: {one.html}" for one, name in zip(controls, names, strict=True) if not name]
+        wrong += [f"{path}: {name} twice" for name in set(names) if name and names.count(name) > 1]
+    assert not wrong, "\n".join(wrong)
+    assert found > len(large_pages)
+
+
 def filters(pages: dict[str, str]) -> Iterator[tuple[str, int, list[str]]]:
     """Each form that asks: on which page, the how many such form there, and the names of its fields."""
     seen: set[tuple[str, ...]] = set()

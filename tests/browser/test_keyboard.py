@@ -87,6 +87,10 @@ def test_keys_are_off_in_fields_and_settings(admin: Admin, browser_page: Browser
     page.keyboard.type("gj?rxp/")
     expect(page.locator("#f-q")).to_have_value("gj?rxp/")
     expect(page).to_have_url(f"{admin.url}/targets")
+    # A search, and not the first field of another form.
+    page.goto(f"{admin.url}/rate-keys/www.example.org")
+    page.keyboard.press("/")
+    expect(page.locator("#f-url")).to_be_focused()
     page.goto(f"{admin.url}/settings")
     page.keyboard.press("g")
     page.keyboard.press("o")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlsplit
 
+from flask import Flask
 from flask.testing import FlaskClient
 from selectolax.lexbor import LexborHTMLParser
 from sqlalchemy import select
@@ -19,7 +20,8 @@ from werkzeug.routing import MapAdapter, Rule
 from werkzeug.test import TestResponse
 
 from tests.helpers.admin import Admin
-from webqueue import queries
+from webqueue import access, queries
+from webqueue.access import Action
 from webqueue.config import can_undo
 from webqueue.models import AuditEntry, Document, Job, Site, Target
 
@@ -34,11 +36,19 @@ FORMS: Final = frozenset({"handler"})
 _ARGUMENT: Final = re.compile(r"<[^>]+>")
 
 
-def every_page(admin: Admin) -> dict[str, str]:
-    """All pages that its rules name, and what those link to: their addresses, and their HTML."""
-    client = logged_in(admin)
+def every_page(admin: Admin, role: str = "admin") -> dict[str, str]:
+    """All pages that its rules name, and what those link to: their addresses, and their HTML.
+
+    Args:
+        admin: that has them.
+        role: of the user who reads. What its rules keep from that role has to be refused, and no link may lead there.
+    """
+    client = logged_in(admin, role)
     with admin.database.reading() as session:
-        named = [path for rule in page_rules(admin) for path in _addresses(session, rule)]
+        rules = [(path, rule) for rule in page_rules(admin) for path in _addresses(session, rule)]
+    named = [path for path, rule in rules if may_reach(admin.app, rule.endpoint, role)]
+    for path, rule in rules:
+        assert path in named or client.get(path).status_code == 403, rule
     adapter = admin.app.url_map.bind("localhost")
     found: dict[str, str] = {}
     linked: dict[tuple[str, frozenset[str]], str] = {}
@@ -55,6 +65,12 @@ def every_page(admin: Admin) -> dict[str, str]:
         if is_page(answer):
             found[path] = answer.text
     return found
+
+
+def may_reach(app: Flask, endpoint: str, role: str) -> bool:
+    """Whether the view lets the role in, as its own rule says (`webqueue.web.auth.needs`)."""
+    action = getattr(app.view_functions[endpoint], "needs", Action.READ)
+    return access.allows(role, action)
 
 
 def page_rules(admin: Admin) -> list[Rule]:
@@ -79,10 +95,10 @@ def polls(pages: Mapping[str, str]) -> dict[str, str]:
     return {path: str(poll.attributes["hx-get"]) for path, poll in found.items() if poll is not None}
 
 
-def logged_in(admin: Admin) -> FlaskClient:
+def logged_in(admin: Admin, role: str = "admin") -> FlaskClient:
     """A plain client of the application."""
     client = admin.app.test_client()
-    client.get(urlsplit(admin.login_link()).path)
+    client.get(urlsplit(admin.login_link(role)).path)
     return client
 
 

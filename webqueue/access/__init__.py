@@ -14,7 +14,7 @@ from webqueue.access.links import (
 )
 from webqueue.access.login import TooManyTriesError, authenticate, change_own_password
 from webqueue.access.preferences import DEFAULT_ZONE, LANGUAGES, set_language, set_theme, set_zone, zone_of
-from webqueue.access.roles import Action, allows
+from webqueue.access.roles import Action, allows, roles_for
 from webqueue.access.sessions import (
     LoggedIn,
     begin_session,
@@ -82,6 +82,7 @@ __all__ = [
     "note_session",
     "note_use",
     "revoke_token",
+    "roles_for",
     "set_language",
     "set_password",
     "set_role",

@@ -42,6 +42,11 @@ _ALLOWED: Final[Mapping[Role, frozenset[Action]]] = {
 }
 
 
+def roles_for(action: Action) -> tuple[Role, ...]:
+    """Those who may do `action`, from the one with the fewest rights to the one with the most."""
+    return tuple(role for role in Role if action in _ALLOWED[role])
+
+
 def allows(role: str, action: Action) -> bool:
     """Whether a role may do `action`; a role that nobody knows may do nothing."""
     return role in _ALLOWED and action in _ALLOWED[Role(role)]

@@ -50,7 +50,8 @@ def find_caller(database: Database, logged_in: LoggedIn | None) -> Caller:
 def require(caller: Caller, action: Action) -> None:
     """Raises ForbiddenError unless the caller's role allows `action`."""
     if not access.allows(caller.role, action):
-        raise ForbiddenError(f"The role {caller.role} may not {action}.")
+        may = " or ".join(access.roles_for(action))
+        raise ForbiddenError(f"The role {caller.role} may not {action}. That takes the role {may}.")
 
 
 def _password_of_reader() -> str:

@@ -144,13 +144,18 @@
     if (before === "g") document.querySelector(`nav a[data-key="${CSS.escape(key)}"]`)?.click();
     else if (key === "?") byId("key-help").showModal();
     else if (key === "/") {
-      const field = main.querySelector("input[type=search], .filters input[type=text]");
+      const field = main.querySelector("form[method=get] :is([type=search], [type=text])");
       if (!field) return;
       field.closest("details")?.setAttribute("open", "");
       field.focus();
       event.preventDefault();
     } else if (key === "j" || key === "k") move(row, key === "j" ? 1 : -1);
-    else if (key === "r") press(row, ["run", "retry"]);
+    else if ("rxp".includes(key) && byId("key-help").dataset.denied) {
+      const toast = document.createElement("p");
+      toast.className = "toast bad";
+      toast.textContent = byId("key-help").dataset.denied;
+      byId("status").replaceChildren(toast);
+    } else if (key === "r") press(row, ["run", "retry"]);
     else if (key === "x") press(row, ["cancel"]);
     else if (key === "p") press(row, ["pause", "resume"]);
     before = before === "g" ? "" : key;

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
-from flask import Response, flash, make_response, redirect, render_template, request
+from flask import Response, current_app, flash, make_response, redirect, render_template, request
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue.db import read_anew
@@ -28,7 +29,18 @@ def safe_path(candidate: str | None) -> str | None:
     if any(ord(character) < 0x20 for character in candidate):
         return None
     parts = urlsplit(candidate)
-    return None if parts.scheme or parts.netloc else candidate
+    return None if parts.scheme or parts.netloc or _takes_forms_alone(parts.path) else candidate
+
+
+def _takes_forms_alone(path: str) -> bool:
+    """Whether nobody can be led there: a form that was refused is shown again under such an address."""
+    try:
+        current_app.url_map.bind(request.host).match(unquote(path), method="GET")
+    except MethodNotAllowed:
+        return True
+    except HTTPException:
+        return False  # says by itself what is wrong with it
+    return False
 
 
 def came_from(fallback: str) -> str:

@@ -12,7 +12,6 @@ from flask import (
     Blueprint,
     Flask,
     Response,
-    abort,
     g,
     make_response,
     redirect,
@@ -24,7 +23,7 @@ from flask import (
 from flask.sessions import SecureCookieSessionInterface, SessionMixin
 from flask_login import LoginManager, current_user, login_user, logout_user
 from sqlalchemy.exc import DBAPIError
-from werkzeug.exceptions import SecurityError
+from werkzeug.exceptions import Forbidden, SecurityError
 from werkzeug.wrappers import Response as AnyResponse
 
 from webqueue import access, clock, logs
@@ -52,6 +51,14 @@ OPEN_ENDPOINTS: Final = frozenset(
 log = logs.get(__name__)
 pages = Blueprint("auth", __name__)
 _manager = LoginManager()
+
+
+class RoleForbiddenError(Forbidden):
+    """The user's role does not allow it."""
+
+    def __init__(self, action: Action) -> None:
+        super().__init__()
+        self.action = action
 
 
 @dataclass(frozen=True)
@@ -172,7 +179,7 @@ def needs(action: Action) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @wraps(view)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
             if not may(action):
-                abort(403)
+                raise RoleForbiddenError(action)
             return view(*args, **kwargs)
 
         checked.needs = action  # type: ignore[attr-defined]

@@ -9,13 +9,20 @@ from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, SecurityError
 from werkzeug.wrappers import Response as AnyResponse
 
-from webqueue import logs
+from webqueue import access, logs
 from webqueue.database import trouble_of
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError, Problem
 from webqueue.sentences import say
 from webqueue.web import answers
-from webqueue.web.auth import API_PREFIX, OPEN_ENDPOINTS, as_nobody_where_unknown, to_login
+from webqueue.web.auth import (
+    API_PREFIX,
+    OPEN_ENDPOINTS,
+    RoleForbiddenError,
+    as_nobody_where_unknown,
+    to_login,
+)
 from webqueue.web.languages import gettext, told, told_error
+from webqueue.web.words import ROLES
 
 log = logs.get(__name__)
 
@@ -43,6 +50,7 @@ def init_app(app: Flask) -> None:
     )
     app.register_error_handler(ConflictError, lambda error: answers.refused(told_error(error), "/"))
     app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(RoleForbiddenError, _role)
     app.register_error_handler(SecurityError, _foreign_host)
     app.register_error_handler(DBAPIError, _database)
     app.register_error_handler(Exception, _surprise)
@@ -70,6 +78,16 @@ def _http(error: HTTPException) -> AnyResponse:
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         response.headers["Allow"] = ", ".join(error.valid_methods)  # RFC 9110, 15.5.6
     return response
+
+
+def _role(error: RoleForbiddenError) -> AnyResponse:
+    may = gettext(" or ").join(told(ROLES[role]) for role in access.roles_for(error.action))
+    sentence = gettext(
+        "It takes the role %(may)s; yours is %(own)s. An administrator can give you another one.",
+        may=may,
+        own=told(ROLES[current_user.role]),
+    )
+    return _shown(403, sentence)
 
 
 def _foreign_host(_error: SecurityError) -> AnyResponse:

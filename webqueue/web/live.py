@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Response, current_app, make_response, render_template, request
+from flask_login import current_user
 from jinja2_fragments.flask import render_block
 from markupsafe import Markup
 
@@ -82,8 +83,8 @@ def _fragment(template: str, block: str, context: dict[str, Any]) -> Markup:
 
 
 def _spoken(version: str) -> str:
-    """The version of what is shown, in the reader's language: who chooses another one sees another page."""
-    return f"{version}.{language()}"
+    """The version of what is shown, in the reader's language and role: whoever gets another one sees another page."""
+    return f"{version}.{language()}.{current_user.role}"
 
 
 def _poll_url(more: Mapping[str, str]) -> str:

@@ -122,3 +122,14 @@ def test_a_header_that_is_no_address_leads_nowhere_else(app: Flask, header: str)
     answer = app.test_client().post("/targets/news/run", headers=headers)
     assert answer.headers.get("HX-Redirect") or answer.headers["Location"] == "/login"
     assert answer.status_code in {303, 401}
+
+
+@pytest.mark.parametrize("refused", ["/targets/news/run", "/settings/zone"])
+def test_a_button_of_a_form_that_was_refused_leads_to_a_page(
+    browser: Browser, example: None, refused: str
+) -> None:
+    """Its address takes forms alone, so the browser cannot be sent back there."""
+    assert browser.post(refused, from_page="x", zone="x").status_code == 422
+    left = browser.post("/pause-all", headers={"Referer": f"http://localhost{refused}"}, confirmed="yes")
+    assert left.status_code == 303
+    assert browser.get(left.headers["Location"]).status_code == 200

@@ -187,6 +187,13 @@ def test_every_action_asks_for_the_role_that_it_needs(app: Flask, database: Data
         page = viewer.get(path)
         assert page.status_code == 200
         assert not re.findall(r'formaction="', page.text), path
+    for path, takes in (
+        ("/targets/new", "the role admin"),
+        ("/targets/news/run", "the role operator or admin"),
+    ):
+        refused = viewer.post(path)
+        assert refused.status_code == 403
+        assert f"It takes {takes}; yours is viewer." in refused.text, path
     assert viewer.get("/targets/new").status_code == 403
 
 

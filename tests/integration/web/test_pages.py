@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from tests.helpers.admin import (
     HOSTILE,
     add_document,
+    add_site,
     add_target,
     fill,
     finished_job,
@@ -394,3 +395,22 @@ def test_a_key_booked_for_more_than_a_day_is_told_with_the_targets_that_book_it(
     page = browser.get("/rate-keys/www.example.org").text
     assert "14 h of runs a day" in page
     assert "booked for more" not in page
+
+
+def test_a_page_has_at_most_one_primary_button(browser: Browser, example: None, database: Database) -> None:
+    def pause(session: Session) -> None:
+        add_site(session, "other", "http://other.example.org/")
+        for key in ("www.example.org", "other.example.org"):
+            jobs.pause_key(session, key, by="ann")
+
+    database.run(pause)
+    for path in (
+        "/",
+        "/rate-keys",
+        "/rate-keys/www.example.org",
+        "/targets",
+        "/targets/news",
+        "/jobs",
+        "/sites",
+    ):
+        assert len(re.findall(r'class="[^"]*\bprimary\b', browser.get(path).text)) <= 1, path

@@ -268,7 +268,9 @@ def serving(folder: Path, size: int) -> Iterator[Serving]:
         fill_large(session, size)
         running = running_job(session, f"target_{RUNNING:03}")
         log_lines(session, running, *(f"List page {number}: 20 links" for number in range(500)))
-        user = access.create_user(session, "reader", "a long password", "admin", by="benchmark", now=now)
+        user = access.create_user(
+            session, access.new_user("reader", "a long password", "admin"), by="benchmark", now=now
+        )
         links = [access.new_login_link(session, user, now) for _ in range(2)]
         return running.id, links[0], links[1]
 

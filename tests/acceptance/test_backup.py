@@ -58,7 +58,9 @@ def second(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> 
 
 def _log_in(session: Session) -> None:
     now = clock.now(session)
-    ann = access.create_user(session, "ann", "correct horse battery", "admin", by="test", now=now)
+    ann = access.create_user(
+        session, access.new_user("ann", "correct horse battery", "admin"), by="test", now=now
+    )
     access.begin_session(session, ann, address="192.0.2.1", agent="curl", now=now)
 
 

@@ -32,7 +32,9 @@ def test_20_overviews_and_6_log_tails_leave_room_for_others(large_file: Path, tm
         with installed.database.transaction() as session:
             bring_to_now(session)
             now = clock.now(session)
-            user = access.create_user(session, "ann", "a long password", "viewer", by="test", now=now)
+            user = access.create_user(
+                session, access.new_user("ann", "a long password", "viewer"), by="test", now=now
+            )
             link = access.new_login_link(session, user, now)
             running = session.scalars(select(Job.id).where(Job.status == "running")).one()
         url = installed.serve(role="web").url

@@ -51,7 +51,7 @@ class Admin:
         def make(session: Session) -> str:
             now = clock.now(session)
             user = access.find_user(session, role) or access.create_user(
-                session, role, PASSWORD, role, by="test", now=now
+                session, access.new_user(role, PASSWORD, role), by="test", now=now
             )
             return access.new_login_link(session, user, now)
 

@@ -17,7 +17,9 @@ from webqueue.database import Database
 
 def add_user(database: Database, name: str, role: str) -> None:
     """Make a user, with the password of the tests."""
-    database.run(lambda s: access.create_user(s, name, PASSWORD, role, by="test", now=clock.now(s)))
+    database.run(
+        lambda s: access.create_user(s, access.new_user(name, PASSWORD, role), by="test", now=clock.now(s))
+    )
 
 
 class Browser:

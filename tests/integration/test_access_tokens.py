@@ -31,7 +31,9 @@ def role_of(database: Database, token: str, now: datetime = NOW) -> Role | None:
 
 
 def use_setup(database: Database, token: str, name: str) -> User:
-    return database.run(lambda s: access.use_setup_link(s, token, name, PASSWORD, NOW))
+    return database.run(
+        lambda s: access.use_setup_link(s, token, access.new_user(name, PASSWORD, "admin"), NOW)
+    )
 
 
 def use_login(database: Database, token: str) -> User:
@@ -108,14 +110,20 @@ def test_the_setup_link_makes_one_administrator(database: Database) -> None:
         with pytest.raises(LinkRefusedError):
             use_setup(database, wrong, "ann")
     with pytest.raises(InvalidInputError):
-        database.run(lambda s: access.use_setup_link(s, token, "ann", "short", NOW))
-    user = database.run(lambda s: access.use_setup_link(s, token, "ann", PASSWORD, NOW))
+        database.run(lambda s: access.use_setup_link(s, token, access.new_user("ann", "short", "admin"), NOW))
+    user = database.run(
+        lambda s: access.use_setup_link(s, token, access.new_user("ann", PASSWORD, "admin"), NOW)
+    )
     assert user.role == Role.ADMIN
     with pytest.raises(LinkRefusedError, match="used already"):
-        database.run(lambda s: access.use_setup_link(s, token, "eve", PASSWORD, NOW))
+        database.run(
+            lambda s: access.use_setup_link(s, token, access.new_user("eve", PASSWORD, "admin"), NOW)
+        )
     again = database.run(lambda s: access.new_setup_link(s, NOW))
     with pytest.raises(LinkRefusedError):
-        database.run(lambda s: access.use_setup_link(s, again, "eve", PASSWORD, NOW))
+        database.run(
+            lambda s: access.use_setup_link(s, again, access.new_user("eve", PASSWORD, "admin"), NOW)
+        )
 
 
 def test_two_at_once_use_the_setup_link_once(database: Database) -> None:
@@ -127,7 +135,11 @@ def test_two_at_once_use_the_setup_link_once(database: Database) -> None:
     def use(name: str) -> None:
         start.wait()
         try:
-            made.append(database.run(lambda s: access.use_setup_link(s, token, name, PASSWORD, NOW)).name)
+            made.append(
+                database.run(
+                    lambda s: access.use_setup_link(s, token, access.new_user(name, PASSWORD, "admin"), NOW)
+                ).name
+            )
         except LinkRefusedError:
             refused.append(name)
 
@@ -142,7 +154,9 @@ def test_two_at_once_use_the_setup_link_once(database: Database) -> None:
 
 
 def test_a_login_link_logs_in_once(database: Database) -> None:
-    user = database.run(lambda s: access.create_user(s, "ann", PASSWORD, "admin", by="tests", now=NOW))
+    user = database.run(
+        lambda s: access.create_user(s, access.new_user("ann", PASSWORD, "admin"), by="tests", now=NOW)
+    )
     first = database.run(lambda s: access.new_login_link(s, user, NOW, valid_for=timedelta(minutes=1)))
     second = database.run(lambda s: access.new_login_link(s, user, NOW))
     assert database.run(lambda s: access.use_login_link(s, second, NOW)).id == user.id
@@ -157,7 +171,9 @@ def test_a_login_link_logs_in_once(database: Database) -> None:
             session.scalars(select(StoredSetting).where(StoredSetting.name.startswith("login_link:")))
         )
     assert len(links) == 1  # the expired one is gone
-    database.run(lambda s: access.create_user(s, "bob", PASSWORD, "admin", by="tests", now=NOW))
+    database.run(
+        lambda s: access.create_user(s, access.new_user("bob", PASSWORD, "admin"), by="tests", now=NOW)
+    )
     database.run(lambda s: access.disable_user(s, "ann", by="bob", now=NOW))
     with pytest.raises(LinkRefusedError):
         database.run(lambda s: access.use_login_link(s, third, NOW + timedelta(minutes=3)))

@@ -23,7 +23,9 @@ PASSWORD = "eight letters or more"
 
 
 def make(database: Database, name: str = "ann", role: str = Role.ADMIN, password: str = PASSWORD) -> User:
-    return database.run(lambda s: access.create_user(s, name, password, role, by="tests", now=NOW))
+    return database.run(
+        lambda s: access.create_user(s, access.new_user(name, password, role), by="tests", now=NOW)
+    )
 
 
 def log_in(
@@ -79,7 +81,11 @@ def test_a_new_password_ends_the_sessions_and_the_old_password(database: Databas
     ann = make(database)
     key = begin(database, ann)
     assert key is not None
-    database.run(lambda s: access.set_password(s, "ann", "another good one", by="ann", now=NOW))
+    database.run(
+        lambda s: access.set_password(
+            s, "ann", access.new_password("ann", "another good one"), by="ann", now=NOW
+        )
+    )
     assert whose(database, key) is None
     assert begin(database, ann) is None, "she logged in with the old password"
     assert log_in(database, "ann", PASSWORD) is None
@@ -235,7 +241,11 @@ def test_what_does_not_exist_is_said(database: Database) -> None:
     with pytest.raises(NotFoundError, match="no user 'nobody'"):
         database.run(lambda s: access.enable_user(s, "nobody", by="tests", now=NOW))
     with pytest.raises(NotFoundError, match="no user 'nobody'"):
-        database.run(lambda s: access.set_password(s, "nobody", PASSWORD, by="tests", now=NOW))
+        database.run(
+            lambda s: access.set_password(
+                s, "nobody", access.new_password("nobody", PASSWORD), by="tests", now=NOW
+            )
+        )
 
 
 def test_every_change_is_in_the_audit_log_without_secrets(database: Database) -> None:
@@ -243,7 +253,11 @@ def test_every_change_is_in_the_audit_log_without_secrets(database: Database) ->
     make(database, "bob", Role.VIEWER)
     database.run(lambda s: access.set_role(s, "bob", Role.OPERATOR, by="ann", now=NOW))
     database.run(lambda s: access.set_role(s, "bob", Role.OPERATOR, by="ann", now=NOW))
-    database.run(lambda s: access.set_password(s, "bob", "another good one", by="ann", now=NOW))
+    database.run(
+        lambda s: access.set_password(
+            s, "bob", access.new_password("bob", "another good one"), by="ann", now=NOW
+        )
+    )
     with database.reading() as session:
         entries = list(session.scalars(select(AuditEntry).order_by(AuditEntry.id)))
     assert [(entry.by, entry.action, entry.object_name) for entry in entries] == [
@@ -387,8 +401,8 @@ def test_tokens_outlive_the_user_who_made_them_unless_they_are_ended_too(databas
     texts: dict[str, str] = {}
 
     def add(session: Session) -> None:
-        access.create_user(session, "bob", PASSWORD, "admin", by="tests", now=NOW)
-        access.create_user(session, "eve", PASSWORD, "admin", by="tests", now=NOW)
+        access.create_user(session, access.new_user("bob", PASSWORD, "admin"), by="tests", now=NOW)
+        access.create_user(session, access.new_user("eve", PASSWORD, "admin"), by="tests", now=NOW)
         for name, by, ends in (
             ("ci", "bob", None),
             ("cron", "bob", NOW + timedelta(hours=1)),

@@ -93,7 +93,9 @@ def world(database: Database) -> World:
 
 
 def add(world: World, url: str, name: str = "ops") -> channels.Channel:
-    channel = world.database.run(lambda s: channels.add_channel(s, name, url, by="anna", now=clock.now(s)))
+    channel = world.database.run(
+        lambda s: channels.add_channel(s, channels.new_channel(name, url), by="anna", now=clock.now(s))
+    )
     look(world)  # from here on things are news
     return channel
 

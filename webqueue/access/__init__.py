@@ -42,6 +42,8 @@ from webqueue.access.users import (
     find_user,
     has_users,
     list_users,
+    new_password,
+    new_user,
     set_password,
     set_role,
 )
@@ -78,7 +80,9 @@ __all__ = [
     "list_users",
     "log_out",
     "new_login_link",
+    "new_password",
     "new_setup_link",
+    "new_user",
     "note_session",
     "note_use",
     "revoke_token",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from webqueue.access.hashing import hash_of
-from webqueue.access.users import create_user, has_users
+from webqueue.access.users import NewUser, create_user, has_users
 from webqueue.errors import WebqueueError
 from webqueue.models import AuditEntry, Role, StoredSetting, User
 from webqueue.sentences import say
@@ -48,19 +49,18 @@ def setup_link_works(session: Session, token: str, now: datetime) -> bool:
     return _fits(kept, token, now) and not has_users(session)
 
 
-def use_setup_link(session: Session, token: str, name: str, password: str, now: datetime) -> User:
-    """Make the first administrator.
+def use_setup_link(session: Session, token: str, new: NewUser, now: datetime) -> User:
+    """Make the first administrator, whatever role `new` has.
 
     Raises:
         LinkRefusedError: the link does not work (any more).
-        InvalidInputError: name or password are not taken; the link still works.
     """
     kept = session.scalar(
         delete(StoredSetting).where(StoredSetting.name == _SETUP).returning(StoredSetting.value)
     )
     if not _fits(kept, token, now) or has_users(session):
         raise LinkRefusedError
-    user = create_user(session, name, password, Role.ADMIN, by="set-up link", now=now)
+    user = create_user(session, replace(new, role=Role.ADMIN), by="set-up link", now=now)
     user.last_login_at = now
     return user
 

@@ -16,10 +16,9 @@ from webqueue.access.rules import (
     MAX_NAME,
     MAX_PASSWORD,
     normal_name,
-    password_problems,
     storable,
 )
-from webqueue.access.users import HASH_METHOD, find_user, store_password_hash
+from webqueue.access.users import HASH_METHOD, find_user, new_password, set_password
 from webqueue.database import Database, take_turn
 from webqueue.errors import InvalidInputError, WebqueueError
 from webqueue.models import AuditEntry, LoginAttempt, User
@@ -98,11 +97,8 @@ def change_own_password(
     if not _fits(stored or _hash_of_nobody(), old):
         database.run(lambda session: _count_failure(session, name, address, now))
         raise InvalidInputError.of("old", say("The old password is wrong."))
-    problems = password_problems(new, name)
-    if problems:
-        raise InvalidInputError(problems)
-    hashed = generate_password_hash(new, method=HASH_METHOD)
-    return database.run(lambda session: store_password_hash(session, name, hashed, by=name, now=now))
+    hashed = new_password(name, new)
+    return database.run(lambda session: set_password(session, name, hashed, by=name, now=now))
 
 
 def _note_try(session: Session, name: str, address: str, now: datetime, *, stored: str | None) -> User | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -20,31 +21,55 @@ _TURN: Final = "users"
 HASH_METHOD: Final = "scrypt"
 
 
-def create_user(session: Session, name: str, password: str, role: str, *, by: str, now: datetime) -> User:
-    """Make a user.
+@dataclass(frozen=True)
+class NewUser:
+    """A user who can be made: checked, and with the hash of a password."""
+
+    name: str
+    password_hash: str
+    role: Role
+
+
+def new_user(name: str, password: str, role: str) -> NewUser:
+    """Check a user who is to be made, and work the hash out: slow, so before the transaction, for which others wait.
 
     Raises:
         InvalidInputError: name, password or role are not taken; with every problem.
-        ConflictError: the name is taken.
     """
-    take_turn(session, _TURN)
     name = normal_name(name)
     problems = name_problems(name) + password_problems(password, name)
     if problems:
         raise InvalidInputError(problems)
     checked = checked_role(role)
-    if find_user(session, name) is not None:
-        raise ConflictError(say("There is a user %(name)s already.", name=repr(name)))
-    user = User(
-        name=name,
-        password_hash=generate_password_hash(password, method=HASH_METHOD),
-        role=checked,
-        created_at=now,
-    )
+    return NewUser(name, generate_password_hash(password, method=HASH_METHOD), checked)
+
+
+def new_password(name: str, password: str) -> str:
+    """Check another password of a user, and work its hash out: slow, so before the transaction, for which others wait.
+
+    Raises:
+        InvalidInputError: the password is not taken.
+    """
+    problems = password_problems(password, normal_name(name))
+    if problems:
+        raise InvalidInputError(problems)
+    return generate_password_hash(password, method=HASH_METHOD)
+
+
+def create_user(session: Session, new: NewUser, *, by: str, now: datetime) -> User:
+    """Make a user.
+
+    Raises:
+        ConflictError: the name is taken.
+    """
+    take_turn(session, _TURN)
+    if find_user(session, new.name) is not None:
+        raise ConflictError(say("There is a user %(name)s already.", name=repr(new.name)))
+    user = User(name=new.name, password_hash=new.password_hash, role=new.role, created_at=now)
     session.add(user)
     session.flush()
     AuditEntry.record(
-        session, at=now, by=by, action="created", kind="user", name=name, after={"role": str(checked)}
+        session, at=now, by=by, action="created", kind="user", name=new.name, after={"role": str(new.role)}
     )
     return user
 
@@ -115,24 +140,8 @@ def enable_user(session: Session, name: str, *, by: str, now: datetime) -> None:
         AuditEntry.record(session, at=now, by=by, action="enabled", kind="user", name=user.name)
 
 
-def set_password(session: Session, name: str, password: str, *, by: str, now: datetime) -> User:
-    """Give a user another password; every session of theirs ends.
-
-    Raises:
-        NotFoundError: there is no such user.
-        InvalidInputError: the password is not taken.
-    """
-    user = _locked(session, name)
-    problems = password_problems(password, user.name)
-    if problems:
-        raise InvalidInputError(problems)
-    return store_password_hash(
-        session, name, generate_password_hash(password, method=HASH_METHOD), by=by, now=now
-    )
-
-
-def store_password_hash(session: Session, name: str, password_hash: str, *, by: str, now: datetime) -> User:
-    """Give a user another password by its hash; every session of theirs ends. Raises NotFoundError."""
+def set_password(session: Session, name: str, password_hash: str, *, by: str, now: datetime) -> User:
+    """Give a user another password, by its hash of `new_password`; every session of theirs ends. Raises NotFoundError."""
     user = _locked(session, name)
     user.password_hash = password_hash
     drop_sessions(session, user.id)

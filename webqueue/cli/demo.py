@@ -177,15 +177,14 @@ def _fill(database: Database, sites_port: int) -> None:
 
 def _announce(database: Database, address: str) -> None:
     """Print a link that logs in once; the demo's user has a password that nobody knows."""
+    new = access.new_user(_USER, secrets.token_urlsafe(24), Role.ADMIN)
 
     def link() -> str:
         with database.transaction() as session:
             now = clock.now(session)
             user = access.find_user(session, _USER)
             if user is None:
-                user = access.create_user(
-                    session, _USER, secrets.token_urlsafe(24), Role.ADMIN, by=_USER, now=now
-                )
+                user = access.create_user(session, new, by=_USER, now=now)
             return access.new_login_link(session, user, now)
 
     click.echo(f"webqueue demo is at {address}")

@@ -30,11 +30,8 @@ def add_user(name: str, role: str, password_stdin: bool) -> None:
     """Add the user NAME."""
     password = _password(from_stdin=password_stdin)
     with opened(creates=True) as (database, _settings):
-        database.run(
-            lambda session: access.create_user(
-                session, name, password, role, by=person(), now=clock.now(session)
-            )
-        )
+        new = access.new_user(name, password, role)
+        database.run(lambda session: access.create_user(session, new, by=person(), now=clock.now(session)))
         click.echo(f"user {name} added")
 
 
@@ -66,8 +63,9 @@ def passwd(name: str, password_stdin: bool) -> None:
     """Give the user NAME another password; every session of theirs ends."""
     password = _password(from_stdin=password_stdin)
     with opened() as (database, _settings):
+        hashed = access.new_password(name, password)
         database.run(
-            lambda session: access.set_password(session, name, password, by=person(), now=clock.now(session))
+            lambda session: access.set_password(session, name, hashed, by=person(), now=clock.now(session))
         )
         click.echo(f"password of {name} set")
 

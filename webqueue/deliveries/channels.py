@@ -86,11 +86,11 @@ def read(session: Session) -> Wanted:
     return _parsed(StoredSetting.read(session, SETTING))
 
 
-def add_channel(session: Session, name: str, url: str, *, by: str, now: datetime) -> Channel:
-    """Add a receiver.
+def new_channel(name: str, url: str) -> Channel:
+    """Check a receiver that is to be added: slow where apprise is to be loaded first, so before the transaction.
 
     Raises:
-        InvalidInputError: the name is taken or empty, or apprise does not know such an address.
+        InvalidInputError: the name is no name, or apprise does not know such an address.
     """
     name, url = name.strip(), url.strip()
     if not name or len(name) > 64 or not name.isprintable():
@@ -100,10 +100,20 @@ def add_channel(session: Session, name: str, url: str, *, by: str, now: datetime
         raise InvalidInputError.of(
             "url", say("is no address that apprise knows, such as mailto://… or json://…")
         )
+    return Channel(secrets.token_hex(4), name, url)
+
+
+def add_channel(session: Session, channel: Channel, *, by: str, now: datetime) -> Channel:
+    """Add a receiver, of `new_channel`.
+
+    Raises:
+        InvalidInputError: the name is taken.
+    """
     wanted = _locked(session)
-    if name in {channel.name for channel in wanted.channels}:
-        raise InvalidInputError.of("name", say("there is a receiver %(name)s already", name=repr(name)))
-    channel = Channel(secrets.token_hex(4), name, url)
+    if channel.name in {one.name for one in wanted.channels}:
+        raise InvalidInputError.of(
+            "name", say("there is a receiver %(name)s already", name=repr(channel.name))
+        )
     _save(session, wanted, replace(wanted, channels=(*wanted.channels, channel)), by=by, now=now)
     return channel
 

@@ -263,7 +263,11 @@ def set_up(token: str) -> AnyResponse:
     try:
         if password != request.form.get("again", password):
             raise InvalidInputError.of("again", gettext("The two passwords are not the same."))
-        user = database().run(lambda s: access.use_setup_link(s, token, name, password, clock.now(s)))
+        # Anybody may send this form: nothing slow is done for a link that does not work.
+        if not access.setup_link_works(reading(), token, clock.now(reading())):
+            raise access.LinkRefusedError
+        new = access.new_user(name, password, access.Role.ADMIN)
+        user = database().run(lambda s: access.use_setup_link(s, token, new, clock.now(s)))
     except InvalidInputError as error:
         errors = {problem.field: told(problem.message) for problem in error.problems}
         return make_response(render_template("setup.html", name=name, errors=errors), 422)

@@ -42,7 +42,8 @@ def add() -> AnyResponse:
     # An address has secrets in it: it is never sent back to the browser.
     form = Form({"name": name}, shown={"name", "url"})
     try:
-        database().run(lambda s: channels.add_channel(s, name, url, by=by, now=clock.now(s)))
+        new = channels.new_channel(name, url)
+        database().run(lambda s: channels.add_channel(s, new, by=by, now=clock.now(s)))
     except InvalidInputError as error:
         form.refuse(error)
         return _page(form, 422)

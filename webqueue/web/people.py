@@ -45,9 +45,8 @@ def add_user() -> AnyResponse:
     # A password is never sent back to the browser.
     form = Form({"name": name, "role": role}, shown={"name", "password", "role"})
     try:
-        database().run(
-            lambda s: _nothing(access.create_user(s, name, password, role, by=by, now=clock.now(s)))
-        )
+        new = access.new_user(name, password, role)
+        database().run(lambda s: _nothing(access.create_user(s, new, by=by, now=clock.now(s))))
     except InvalidInputError as error:
         form.refuse(error)
         return _users_page(form, 422)
@@ -89,7 +88,7 @@ def set_password(name: str) -> AnyResponse:
             name,
             access.set_password,
             gettext("%(name)s has another password; their sessions ended.", name=name),
-            password,
+            access.new_password(name, password),
         )
     except InvalidInputError as error:
         refusals = {} if user is None else {user.name: told(error.problems[0].message)}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -24,8 +26,10 @@ from tests.helpers.admin import (
 from tests.helpers.browsing import Browser, add_user
 from webqueue import access, clock
 from webqueue import settings as webqueue_settings
+from webqueue.access import login, users
 from webqueue.app import create_app
 from webqueue.database import Database
+from webqueue.deliveries import channels
 from webqueue.documents import OriginalStore
 from webqueue.models import Job, Site, StoredSetting
 from webqueue.settings import Settings
@@ -294,7 +298,9 @@ def test_a_session_ends_with_the_logout_the_password_and_the_user(app: Flask, da
     assert all(browser.get("/").status_code == 200 for browser in browsers)
     assert browsers[0].post("/logout").status_code == 303
     database.run(
-        lambda s: access.set_password(s, "operator", "another password", by="test", now=clock.now(s))
+        lambda s: access.set_password(
+            s, "operator", access.new_password("operator", "another password"), by="test", now=clock.now(s)
+        )
     )
     database.run(lambda s: access.disable_user(s, "viewer", by="test", now=clock.now(s)))
     assert [browser.get("/").status_code for browser in browsers] == [303, 303, 303]
@@ -424,6 +430,40 @@ def test_only_the_hosts_of_the_settings_are_answered(settings: Settings, databas
     for path in ("/healthz", "/readyz"):
         answer = client.get(path, headers={"Host": "10.0.0.7:8000"})
         assert answer.is_json, "probes ask by the address of the machine"
+
+
+@BOTH
+def test_what_is_slow_is_done_before_the_transaction(
+    app: Flask, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody who writes on SQLite waits for a transaction: a hash is slow on purpose, apprise takes long to load."""
+    seen: list[tuple[str, bool]] = []
+
+    def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            seen.append((name, getattr(database._writing, "now", False)))
+            return real(*args, **more)
+
+        return call
+
+    for module in (users, login):
+        hashing = watched("hash", module.generate_password_hash)
+        monkeypatch.setattr(module, "generate_password_hash", hashing)
+    monkeypatch.setattr(channels, "is_address", watched("apprise", channels.is_address))
+    token = database.run(lambda s: access.new_setup_link(s, clock.now(s)))
+    browser = Browser(app, database, None)
+    browser.get(f"/setup/{token}")
+    assert browser.post("/setup/wrong", name="admin", password=PASSWORD).status_code == 410
+    assert seen == [], "nothing slow for whoever has no link"
+    for path, fields in (
+        (f"/setup/{token}", {"name": "admin", "password": PASSWORD}),
+        ("/settings/users", {"name": "ann", "password": PASSWORD, "role": "viewer"}),
+        ("/settings/users/ann/password", {"password": PASSWORD * 2}),
+        ("/settings/notifications/receivers", {"name": "ops", "url": "json://127.0.0.1/x"}),
+    ):
+        assert browser.post(path, **fields).status_code == 303, path
+        browser.get("/settings")
+    assert seen == [("hash", False), ("hash", False), ("hash", False), ("apprise", False)]
 
 
 def test_the_documented_hosts_let_the_documented_requests_in(settings: Settings, database: Database) -> None:

@@ -82,7 +82,9 @@ def test_who_shuts_a_user_out_is_told_of_their_tokens_and_may_end_them(
     app: Flask, browser: Browser, database: Database, ended: bool
 ) -> None:
     database.run(
-        lambda s: _nothing(access.create_user(s, "bob", OTHER, "admin", by="test", now=clock.now(s)))
+        lambda s: _nothing(
+            access.create_user(s, access.new_user("bob", OTHER, "admin"), by="test", now=clock.now(s))
+        )
     )
     tokens = {
         name: database.run(functools.partial(_token, name=name, by=by))
@@ -120,7 +122,9 @@ def test_a_user_without_tokens_is_shut_out_without_a_word_of_them(
     browser: Browser, database: Database
 ) -> None:
     database.run(
-        lambda s: _nothing(access.create_user(s, "bob", OTHER, "admin", by="test", now=clock.now(s)))
+        lambda s: _nothing(
+            access.create_user(s, access.new_user("bob", OTHER, "admin"), by="test", now=clock.now(s))
+        )
     )
     asked = browser.post("/settings/users/bob/disable").text
     assert "bob is logged out at once" in asked

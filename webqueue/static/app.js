@@ -42,10 +42,14 @@
     polling = true;
     htmx.trigger(element, "webqueue:poll");
   };
+  let typed = false;
+  addEventListener("input", () => { typed = true; });
   const isPoll = (event) => event.detail?.ctx?.sourceElement?.id === "poll";
   document.addEventListener("htmx:after:request", (event) => {
     if (!isPoll(event)) return;
-    failed = event.detail.ctx.response.status >= 500;
+    const { response } = event.detail.ctx;
+    if (!typed && response.headers.get("Webqueue-Outdated")) location.reload();
+    failed = response.status >= 500;
     if (!failed) answered();
   });
   document.addEventListener("htmx:error", (event) => {

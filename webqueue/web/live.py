@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from webqueue import queries
 from webqueue.db import reading
+from webqueue.web.formats import user_zone
 from webqueue.web.languages import language
 
 BUSY_SECONDS = 2
@@ -29,7 +30,8 @@ BASE = "_base.html"
 
 def unchanged(version: str) -> Response | None:
     """The answer 204 when the page that polls shows this version already, else None."""
-    if request.args.get("live") != _spoken(version):
+    # Whoever chooses another zone moves the version, so it needs no reading here.
+    if not request.args.get("live", "").startswith(f"{version}.{_reader()}."):
         return None
     response = make_response("", 204)
     del response.headers["Content-Type"]
@@ -66,10 +68,12 @@ def page(
     if request.method != "POST":  # a form that was refused stands under an address that only takes forms
         context["live"] = {
             "seconds": BUSY_SECONDS if busy else CALM_SECONDS,
-            "url": _poll_url({"live": _spoken(version), **(carry or {})}),
+            "url": _poll_url({"live": f"{version}.{_dress()}", **(carry or {})}),
         }
     if not is_poll():
         return make_response(render_template(template, **context))
+    if request.args["live"].partition(".")[2] != _dress():
+        return _outdated()
     parts = [(name, _fragment(template, name, context)) for name in (*SHARED_BLOCKS, *blocks)]
     title = _fragment(template, "title", context)
     return make_response(render_template("_live.html", parts=parts, title=title, **context))
@@ -82,9 +86,23 @@ def _fragment(template: str, block: str, context: dict[str, Any]) -> Markup:
     return Markup(html)  # noqa: S704 - our own templates, which escape
 
 
-def _spoken(version: str) -> str:
-    """The version of what is shown, in the reader's language and role: whoever gets another one sees another page."""
-    return f"{version}.{language()}.{current_user.role}"
+def _outdated() -> Response:
+    """The page around the blocks is another one now: the browser gets it whole, as soon as nothing typed is lost by it."""
+    here = _poll_url({}).removesuffix("?")
+    response = make_response(render_template("_outdated.html", here=here))
+    response.headers["Webqueue-Outdated"] = "1"
+    return response
+
+
+def _dress() -> str:
+    """What a page depends on as a whole, whatever it shows."""
+    return f"{_reader()}.{user_zone()}"
+
+
+def _reader() -> str:
+    """Language, theme and role of who reads it; known without a question to the database."""
+    who = f"{current_user.theme}-{current_user.role}" if current_user.is_authenticated else ""
+    return f"{language()}-{who}"
 
 
 def _poll_url(more: Mapping[str, str]) -> str:

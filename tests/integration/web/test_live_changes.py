@@ -234,3 +234,22 @@ def test_the_next_poll_tells_what_is_added_to_a_history(
     answer = browser.get(poll)
     assert answer.status_code == 200
     assert "zz happened" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [("language", {"language": "zh"}), ("zone", {"zone": "Asia/Tokyo"}), ("theme", {"theme": "dark"})],
+)
+def test_a_page_whose_reader_chose_another_look_elsewhere_is_told_to_load_anew(
+    browser: Browser, example: None, path: str, fields: dict[str, str]
+) -> None:
+    poll = poll_of(browser.get("/jobs").text)
+    assert browser.get(poll).status_code == 204
+    assert browser.post(f"/settings/{path}", **fields).status_code == 303
+    browser.get("/settings")
+    answer = browser.get(poll)
+    assert answer.status_code == 200
+    assert answer.headers["Webqueue-Outdated"]
+    assert 'href="/jobs"' in answer.text
+    again = browser.get(poll_of(browser.get("/jobs").text))
+    assert again.status_code == 204, "the page that was loaded anew is at peace"

@@ -252,4 +252,4 @@ def test_the_line_of_a_key_has_its_buttons_side_by_side_and_says_on_phones_what_
     said = opened.locator("#queue tr:last-child td").evaluate_all(
         "cells => cells.map(cell => getComputedStyle(cell, '::before').content)"
     )
-    assert {'"Due "', '"Trigger "'} <= set(said)
+    assert {'"Expected "', '"Trigger "'} <= set(said)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import median
 from typing import Final
 
 from sqlalchemy.orm import Session
@@ -16,7 +15,7 @@ from sqlalchemy.orm import Session
 from webqueue import cron
 from webqueue.errors import InvalidInputError
 from webqueue.models import StoredSetting
-from webqueue.queries.runs import Run, last_full_runs_of_targets
+from webqueue.queries.runs import last_full_runs_of_targets, usual_seconds
 from webqueue.queries.ticking import TickingTarget, ticking_targets
 
 DAY_SEC: Final = 24 * 3600
@@ -80,7 +79,7 @@ def bookings(session: Session, now: datetime, *, rate_key: str | None = None) ->
     runs = last_full_runs_of_targets(session, [target.code for target in ticking])
     by_key: dict[str, list[BookedTarget]] = {}
     for target in ticking:
-        usual, a_day = _usual_seconds(runs[target.code]), _ticks_a_day(target, now)
+        usual, a_day = usual_seconds(runs[target.code]), _ticks_a_day(target, now)
         if usual and a_day:
             by_key.setdefault(target.rate_key, []).append(BookedTarget(target.code, a_day, usual))
     found = [
@@ -109,13 +108,6 @@ def overbooked_keys(session: Session) -> Mapping[str, int]:
     """
     stored = StoredSetting.read(session, OVERBOOKED) or {}
     return dict(sorted(stored.items(), key=lambda one: (-one[1], one[0])))
-
-
-def _usual_seconds(runs: Sequence[Run]) -> float | None:
-    """The median of the runs that were done; when none was, of those that ended otherwise, as they fill the key too."""
-    ran = [run for run in runs if run.seconds is not None]
-    done = [run for run in ran if run.status == "done"]
-    return median(run.seconds or 0.0 for run in done or ran) if ran else None
 
 
 def _ticks_a_day(target: TickingTarget, now: datetime) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
+from statistics import median
 from typing import Any
 
 from sqlalchemy import (
@@ -86,6 +87,13 @@ def last_full_runs_of_targets(
 ) -> Mapping[str, tuple[Run, ...]]:
     """The last finished runs of each target that began and were no tries, oldest first: they tell how long it takes."""
     return _read(session, _full_part, "target_code", targets, length)
+
+
+def usual_seconds(runs: Sequence[Run]) -> float | None:
+    """The median of the runs that were done; when none was, of those that ended otherwise, as they fill the key too."""
+    ran = [run for run in runs if run.seconds is not None]
+    done = [run for run in ran if run.status == "done"]
+    return median(run.seconds or 0.0 for run in done or ran) if ran else None
 
 
 def seconds_between(start: datetime | None, end: datetime | None) -> float | None:

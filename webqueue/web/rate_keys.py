@@ -12,6 +12,7 @@ from webqueue.db import database, read_anew, reading
 from webqueue.errors import InvalidInputError
 from webqueue.queries.blocks import blocks_of_key
 from webqueue.queries.bookings import bookings
+from webqueue.queries.expected import expected_starts, min_gap_of_key
 from webqueue.web import answers, confirm, live
 from webqueue.web.answers import acted
 from webqueue.web.auth import needs, user_name
@@ -62,6 +63,7 @@ def show(key: str) -> Response:
 def _key_page(session: Session, key: str, version: str, described: Form | None = None) -> Response:
     """The page of a key; `described` is what was said about it and refused."""
     row, now = queries.get_rate_key(session, key), clock.now(session)
+    queue, gap_sec = queries.list_key_queue(session, key, limit=QUEUE_SHOWN), min_gap_of_key(session, key)
     return live.page(
         "rate_key.html",
         version=version,
@@ -69,7 +71,9 @@ def _key_page(session: Session, key: str, version: str, described: Form | None =
         section="rate_keys",
         key=row,
         described=described or Form({"owner": row.owner, "note": row.note}),
-        queue=queries.list_key_queue(session, key, limit=QUEUE_SHOWN),
+        queue=queue,
+        expected=expected_starts(session, row.running_job, queue, gap_sec=gap_sec, now=now),
+        min_gap_sec=gap_sec,
         events=queries.key_events(session, key),
         blocked=blocks_of_key(session, key, now),
         booking=next(iter(bookings(session, now, rate_key=key)), None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 from sqlalchemy.orm import Session
 
 from tests.helpers.admin import (
@@ -20,7 +20,8 @@ from tests.helpers.world import START
 from webqueue import clock, config, jobs, queries
 from webqueue.database import Database
 from webqueue.errors import InvalidInputError, NotFoundError
-from webqueue.models import Process, Site, Target
+from webqueue.models import Job, Process, Site, Target
+from webqueue.queries.expected import expected_starts, min_gap_of_key
 from webqueue.queries.rate_keys import busiest_rate_keys
 
 
@@ -260,3 +261,41 @@ def test_what_cools_down_is_on_the_overview_however_many_keys_wait(database: Dat
         listed = [row.state for row in queries.list_rate_keys(session).items]
     assert listed[:3] == ["running", "cooling_down", "idle"]
     assert listed[5] == "paused", "behind those that wait"
+
+
+def test_the_line_tells_when_each_job_is_expected_to_start(example: Database) -> None:
+    """One after the other, each as long as its target usually takes, with the gap that the sites ask for."""
+
+    def history(session: Session) -> None:
+        session.get_one(Site, "example").min_gap_sec = 10
+        for number, seconds in enumerate((100, 300, 200), 1):
+            finished_job(session, "news", ago=timedelta(hours=number), seconds=seconds)
+        add_target(session, "never_ran", "example")
+        running_job(session, "news", started_at=clock.now(session) - timedelta(seconds=60))
+        for code, page in (("news", 1), ("news", 2), ("never_ran", 1), ("news", 3)):
+            jobs.submit(session, code, by="ann", from_page=page)
+
+    example.run(history)
+
+    def expected() -> list[float]:
+        """Seconds from now, to ten."""
+        with example.reading() as session:
+            key, now = queries.get_rate_key(session, KEY), clock.now(session)
+            starts = expected_starts(
+                session,
+                key.running_job,
+                queries.list_key_queue(session, KEY),
+                gap_sec=min_gap_of_key(session, KEY),
+                now=now,
+            )
+            return [round((at - now).total_seconds(), -1) for at in starts.values()]
+
+    # 140 s of the running one are left; nobody knows how long the one takes that never ran.
+    assert expected() == [150, 360, 570]
+    with example.transaction() as session:  # 60 s for two of five
+        session.execute(
+            update(Job).where(Job.status == "running").values(progress_current=2, progress_total=5)
+        )
+    assert expected() == [100, 310, 520]
+    change_key(example, paused_at=START, paused_by="ann")
+    assert expected() == []

@@ -409,7 +409,7 @@ sites = st.fixed_dictionaries(
                     st.sampled_from(["Cookie", "X-A", "authorization"]),
                     st.from_regex(r"[!-~]{1,20}", fullmatch=True),
                 ),
-                "proxy": st.sampled_from([None, "http://a:b@c:1", "https://c"]),
+                "proxy": st.sampled_from([None, "http://a:b@c:1", "http://c:3128"]),
                 "timeout_sec": st.floats(0.1, 600),
             },
         ),

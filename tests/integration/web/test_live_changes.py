@@ -96,7 +96,7 @@ def poll_of(page: str) -> str:
 
 def shown(browser: Browser, poll: str) -> tuple[str, str]:
     """What the page shows now in the blocks that it polls for, without what passes with time; and its next poll."""
-    answer = browser.get(re.sub(r"([?&]live=)[^&]*", r"\1none", poll)).text
+    answer = browser.get(re.sub(r"([?&]live=)[^.&]*", r"\1none", poll)).text
     text = re.sub(r'<span id="poll".*?</span>', "", answer)
     text = re.sub(r"<time [^>]*>[^<]*</time>(<span class=\"(sub|muted)\">[^<]*</span>)?", "", text)
     return re.sub(r"\b\d+ (s|min|h)\b|\d+:\d+(:\d+)?|\b\d+\.\d+ s\b", "", text), poll_of(answer)

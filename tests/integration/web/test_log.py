@@ -88,5 +88,5 @@ def test_a_poll_appends_only_what_fits(browser: Browser, job: Job, database: Dat
     assert poll is not None
     database.run(lambda s: log_lines(s, job, "fine", level="info"))
     database.run(lambda s: log_lines(s, job, "broken", level="error"))
-    address = re.sub("live=[^&]*", "live=0", poll[1].replace("&amp;", "&"))
+    address = re.sub("live=[^.&]*", "live=0", poll[1].replace("&amp;", "&"))
     assert messages(browser.get(address).text) == ["broken"]

@@ -144,8 +144,17 @@ class WorkerProcess:
         return code
 
     def suspend(self) -> None:
-        """SIGSTOP, wherever it is; see also `Arena.suspend`."""
+        """SIGSTOP, wherever it is; see also `Arena.suspend`. Afterwards none of its threads runs any more."""
         self._send(signal.SIGSTOP)
+        wait_until(lambda: self.ended() is not None or self._has_stopped(), timeout=PATIENCE_SEC)
+
+    def _has_stopped(self) -> bool:
+        """Whether every thread has: the signal is only on its way when it is sent, and one may yet take a lock."""
+        stats = [task / "stat" for task in Path(f"/proc/{self.pid}/task").iterdir()]
+        try:
+            return all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in stats)
+        except (FileNotFoundError, ProcessLookupError):
+            return False  # one of them has just ended
 
     def resume(self) -> None:
         """SIGCONT."""

@@ -24,6 +24,7 @@ from tests.helpers.admin import (
 from webqueue import clock, config, jobs
 from webqueue.database import Database
 from webqueue.models import Job, Process, RateKey, Target
+from webqueue.models.rate_keys import RateKeyStatus
 
 KEYS: Final = 40
 TARGETS: Final = 300
@@ -132,6 +133,12 @@ def bring_to_now(session: Session) -> None:
     shop = session.get_one(RateKey, "shop.example.com")
     shop.cooldown_until = now + timedelta(minutes=28)
     jobs.settle(session, shop, now)
+    # So long that no key begins to be overdue while a test moves the clock.
+    session.execute(
+        update(RateKey)
+        .where(RateKey.retry_at <= now, RateKey.status == RateKeyStatus.IDLE)
+        .values(retry_at=now - timedelta(hours=1))
+    )
     for target in session.scalars(select(Target).where(Target.next_tick_at <= now + timedelta(hours=1))):
         target.next_tick_at = now + timedelta(hours=1)
     for code, minutes in SOON.items():

@@ -34,6 +34,8 @@ NO_PAGES: Final = frozenset(
 # A filter whose value makes another form of the page; of others only the name counts.
 FORMS: Final = frozenset({"handler"})
 _ARGUMENT: Final = re.compile(r"<[^>]+>")
+# An element and its classes.
+Piece = tuple[str, str | None]
 
 
 def every_page(admin: Admin, role: str = "admin") -> dict[str, str]:
@@ -65,6 +67,34 @@ def every_page(admin: Admin, role: str = "admin") -> dict[str, str]:
         if is_page(answer):
             found[path] = answer.text
     return found
+
+
+def one_of_each_kind(app: Flask, pages: Mapping[str, str]) -> list[str]:
+    """The addresses of one of those pages that are made of the same pieces: where these are looked at, not the rows."""
+    found: dict[tuple[str, frozenset[Piece]], str] = {}
+    for path, html in pages.items():
+        found.setdefault((_endpoint(app, path), pieces(html)), path)
+    return list(found.values())
+
+
+def with_new_pieces(app: Flask, pages: Mapping[str, str], known: Mapping[str, str]) -> set[str]:
+    """The addresses of those pages that have pieces which no page of the same view among the `known` has."""
+    seen: dict[str, set[Piece]] = {}
+    for path, html in known.items():
+        seen.setdefault(_endpoint(app, path), set()).update(pieces(html))
+    return {path for path, html in pages.items() if pieces(html) - seen.get(_endpoint(app, path), set())}
+
+
+def pieces(html: str) -> frozenset[Piece]:
+    """What a page is made of: its elements with their classes, each once."""
+    return frozenset(
+        (one.tag or "", one.attributes.get("class")) for one in LexborHTMLParser(html).css("main *")
+    )
+
+
+def _endpoint(app: Flask, path: str) -> str:
+    endpoint, _ = app.url_map.bind("").match(urlsplit(path).path)
+    return str(endpoint)
 
 
 def may_reach(app: Flask, endpoint: str, role: str) -> bool:

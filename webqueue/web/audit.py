@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final
 
@@ -11,14 +11,14 @@ from flask import Blueprint, Response, render_template, request, url_for
 
 from webqueue import access, config, queries
 from webqueue.access import Action
-from webqueue.db import database, reading
+from webqueue.db import reading
 from webqueue.errors import InvalidInputError
 from webqueue.queries import AuditFilter
 from webqueue.queries.audit import KINDS
-from webqueue.queries.csv_lines import csv_line, for_spreadsheets
 from webqueue.queries.numbers import LARGEST, whole
 from webqueue.sentences import say
 from webqueue.web.auth import needs
+from webqueue.web.csv_files import csv_file
 from webqueue.web.formats import as_written, user_zone
 from webqueue.web.languages import gettext, told
 from webqueue.web.words import AUDIT
@@ -28,7 +28,6 @@ pages = Blueprint("audit", __name__)
 FILTERS: Final = ("by", "kind", "name", "action", "since", "until", "act")
 LONGEST: Final = 300
 CSV_FIELDS: Final = ("id", "at", "by", "action", "kind", "name", "before", "after")
-CSV_MOST: Final = 100_000
 _WORDS: Final = {
     "by": say("by %(value)s"),
     "kind": "%(value)s",
@@ -71,24 +70,12 @@ def index() -> str:
 @needs(Action.AUDIT)
 def as_csv() -> Response:
     """The changes that match the filters, each by itself, newest first, at most 100,000."""
-    filters, db = _filter_of(_chosen()), database()
-
-    def rows() -> Iterator[str]:
-        yield csv_line(CSV_FIELDS)
-        cursor: str | None = None
-        for _ in range(CSV_MOST // queries.MAX_LIMIT):
-            # A read of its own for each page: one that lasted minutes would keep old rows alive.
-            with db.reading() as session:
-                page = queries.list_audit(session, filters, cursor=cursor, limit=queries.MAX_LIMIT)
-            yield "".join(csv_line([_cell(getattr(row, name)) for name in CSV_FIELDS]) for row in page.items)
-            cursor = page.next_cursor
-            if cursor is None:
-                return
-
-    return Response(
-        for_spreadsheets(rows()),
-        mimetype="text/csv",
-        headers={"Content-Disposition": 'attachment; filename="audit.csv"'},
+    filters = _filter_of(_chosen())
+    return csv_file(
+        "audit.csv",
+        CSV_FIELDS,
+        lambda s, cursor, limit: queries.list_audit(s, filters, cursor=cursor, limit=limit),
+        lambda row, name: _cell(getattr(row, name)),
     )
 
 

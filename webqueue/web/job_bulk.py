@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,11 +15,11 @@ from webqueue.access import Action
 from webqueue.db import database, read_anew, reading
 from webqueue.errors import ConflictError, InvalidInputError, NotFoundError
 from webqueue.queries import ChosenJob, JobFilter, JobRow
-from webqueue.queries.csv_lines import csv_line, for_spreadsheets
 from webqueue.queries.numbers import LARGEST, whole
 from webqueue.sentences import Sentence, say
 from webqueue.web import answers, confirm, job_filters
 from webqueue.web.auth import needs, user_name
+from webqueue.web.csv_files import csv_file
 from webqueue.web.jobs import worker_life
 from webqueue.web.languages import between_sentences, gettext, ngettext, pgettext, told
 
@@ -29,32 +29,17 @@ CSV_FIELDS: Final = (
     "seq", "id", "status", "attention", "site", "target", "rate_key", "source", "created_by", "enqueued_at",
     "due_at", "started_at", "finished_at", "running_for_sec", "last_completed_page", "error_msg",
 )  # fmt: skip
-CSV_PAGE: Final = queries.MAX_LIMIT
-CSV_MOST: Final = 100_000
 
 
 @pages.get("/jobs.csv")
 def as_csv() -> Response:
     """The jobs that match the filters, newest first, at most 100,000."""
     filters = job_filters.filter_of(job_filters.chosen_in(request.args), clock.now(reading()))
-    db = database()  # the generator runs when the request is over
-
-    def rows() -> Iterator[str]:
-        yield csv_line(CSV_FIELDS)
-        cursor: str | None = None
-        for _ in range(CSV_MOST // CSV_PAGE):
-            # A read of its own for each page: one that lasted minutes would keep old rows alive.
-            with db.reading() as session:
-                page = queries.list_jobs(session, filters, cursor=cursor, limit=CSV_PAGE)
-            yield "".join(csv_line([_cell(job, name) for name in CSV_FIELDS]) for job in page.items)
-            cursor = page.next_cursor
-            if cursor is None:
-                return
-
-    return Response(
-        for_spreadsheets(rows()),
-        mimetype="text/csv",
-        headers={"Content-Disposition": 'attachment; filename="jobs.csv"'},
+    return csv_file(
+        "jobs.csv",
+        CSV_FIELDS,
+        lambda s, cursor, limit: queries.list_jobs(s, filters, cursor=cursor, limit=limit),
+        _cell,
     )
 
 
